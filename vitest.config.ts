@@ -1,0 +1,14 @@
+import { defineConfig, type ViteUserConfig } from "vitest/config";
+
+const config: ViteUserConfig = defineConfig({
+  test: {
+    include: ["test/**/*.test.ts"],
+    reporters: [process.env["CI"] === "true" ? "default" : "dot", "./test/support/count-reporter.ts"],
+    // Two cores, and several files load models: more workers only take turns.
+    maxWorkers: 2,
+    testTimeout: 30_000,
+    hookTimeout: 120_000,
+  },
+});
+
+export default config;
