@@ -236,6 +236,9 @@ export class WebRtcTransport implements Transport {
   get incoming(): AsyncIterable<TransportMessage> {
     return this.#incoming;
   }
+  get isOpen(): boolean {
+    return this.#isOpen && this.#closing === null;
+  }
   get bufferedBytes(): number {
     return this.#channel?.bufferedAmount ?? 0;
   }
