@@ -1,0 +1,116 @@
+/** Operators of neural networks: convolutions, normalizations, softmax, quantized products. */
+import { isFloat } from "./dtype.ts";
+import { axisOf, windowDim, withAxis } from "./shapes.ts";
+import { apply, type Dim, fault, type Value } from "./value.ts";
+
+/** ONNX Runtime's own operators. */
+const MICROSOFT = "com.microsoft";
+
+export interface ConvOptions {
+  /** Per spatial axis. */
+  readonly strides?: readonly number[];
+  readonly dilations?: readonly number[];
+  /** [before, after] per spatial axis. */
+  readonly pads?: readonly (readonly [number, number])[];
+  readonly groups?: number;
+}
+
+/** x [B, I, ..spatial], weight [O, I / groups, ..kernel], bias [O]. */
+export function conv(x: Value, weight: Value, bias: Value | null, options: ConvOptions = {}): Value {
+  const inputs = bias === null ? [x, weight] : [x, weight, bias];
+  const spatial = x.rank - 2;
+  const { strides = fill(spatial, 1), dilations = fill(spatial, 1), groups = 1 } = options;
+  const pads = options.pads ?? Array.from({ length: spatial }, () => [0, 0] as const);
+  if (weight.rank !== x.rank || spatial < 1) fault("Conv", inputs, "needs two axes and the spatial ones on both");
+  if (x.size(1) !== weight.size(1) * groups)
+    fault("Conv", inputs, `${x.dim(1)} channels in ${groups} groups do not fit`);
+  if (bias !== null && bias.dim(0) !== weight.dim(0)) fault("Conv", inputs, "the bias has another size");
+  const sizes = Array.from({ length: spatial }, (_, axis): Dim => {
+    const [before, after] = pads[axis] as readonly [number, number];
+    const reach = (dilations[axis] as number) * (weight.size(axis + 2) - 1) + 1;
+    return windowDim(x.shape[axis + 2] as Dim, before + after - reach, strides[axis] as number);
+  });
+  const attributes = { strides, dilations, group: groups, pads: onnxPads(pads) };
+  return apply("Conv", inputs, attributes, [
+    { dtype: x.dtype, shape: [x.shape[0] as Dim, weight.shape[0] as Dim, ...sizes] },
+  ])[0] as Value;
+}
+
+/** x [B, I, T], weight [I, O / groups, K], bias [O]: T becomes (T - 1) * stride + K - the pads. */
+export function convTranspose(x: Value, weight: Value, bias: Value | null, options: ConvOptions = {}): Value {
+  const inputs = bias === null ? [x, weight] : [x, weight, bias];
+  if (x.rank !== 3 || weight.rank !== 3) fault("ConvTranspose", inputs, "needs three axes on both");
+  const { strides = [1], dilations = [1], groups = 1, pads = [[0, 0]] } = options;
+  if (x.dim(1) !== weight.dim(0)) fault("ConvTranspose", inputs, "the channels do not fit");
+  const [before, after] = pads[0] as readonly [number, number];
+  const stride = strides[0] as number;
+  const rest = (dilations[0] as number) * (weight.size(2) - 1) + 1 - stride - before - after;
+  const time = x.shape[2] as Dim;
+  const size: Dim = typeof time === "number" ? time * stride + rest : `${time}*${stride}+${rest}`;
+  const attributes = { strides, dilations, group: groups, pads: onnxPads(pads) };
+  const shape = [x.shape[0] as Dim, weight.size(1) * groups, size];
+  return apply("ConvTranspose", inputs, attributes, [{ dtype: x.dtype, shape }])[0] as Value;
+}
+
+const fill = (length: number, value: number): number[] => new Array<number>(length).fill(value);
+
+/** ONNX wants all the befores, then all the afters. */
+const onnxPads = (pads: readonly (readonly [number, number])[]): number[] => [
+  ...pads.map(([before]) => before),
+  ...pads.map(([, after]) => after),
+];
+
+export function softmax(x: Value, axis: number = -1): Value {
+  if (!isFloat(x.dtype)) fault("Softmax", [x], "needs floating numbers");
+  return apply("Softmax", [x], { axis: axisOf("Softmax", x, axis) }, [x.type])[0] as Value;
+}
+
+/** (x - mean) / sqrt(variance + epsilon) * scale + bias over the last axis. */
+export function layerNormalization(x: Value, scale: Value, bias: Value | null, epsilon: number): Value {
+  const inputs = bias === null ? [x, scale] : [x, scale, bias];
+  if (inputs.some((input) => input.dim(-1) !== x.dim(-1))) fault("LayerNormalization", inputs, "the last axes differ");
+  return apply("LayerNormalization", inputs, { axis: -1, epsilon: { float: epsilon } }, [x.type])[0] as Value;
+}
+
+/** x / sqrt(mean(x^2) + epsilon) * scale over the last axis. */
+export function rmsNormalization(x: Value, scale: Value, epsilon: number): Value {
+  const inputs = [x, scale];
+  if (scale.rank !== 1 || scale.dim(0) !== x.dim(-1))
+    fault("SimplifiedLayerNormalization", inputs, "the last axes differ");
+  const attributes = { axis: -1, epsilon: { float: epsilon }, stash_type: 1 };
+  return apply("SimplifiedLayerNormalization", inputs, attributes, [x.type])[0] as Value;
+}
+
+/** x/2 (1 + erf(x / sqrt 2)), or its approximation by tanh. */
+export function gelu(x: Value, approximate: "none" | "tanh" = "none"): Value {
+  if (!isFloat(x.dtype)) fault("Gelu", [x], "needs floating numbers");
+  return apply("Gelu", [x], { approximate }, [x.type])[0] as Value;
+}
+
+export interface MatMulNBitsOptions {
+  readonly bits: 4 | 8;
+  readonly columns: number;
+  readonly rows: number;
+  readonly blockSize: number;
+  /** 4 lets the runtime quantize the activations to int8; 0 keeps them. */
+  readonly accuracyLevel: 0 | 4;
+}
+
+/**
+ * x [.., columns] times the transpose of a quantized matrix: packed u8 [rows, columns / block, block * bits / 8] and
+ * scales f32 [rows, columns / block]; the zero point is 8 for 4 bits and 128 for 8.
+ */
+export function matMulNBits(x: Value, packed: Value, scales: Value, options: MatMulNBitsOptions): Value {
+  const { bits, columns, rows, blockSize, accuracyLevel } = options;
+  const inputs = [x, packed, scales];
+  const blocks = columns / blockSize;
+  const fits =
+    x.dim(-1) === columns &&
+    String(packed.shape) === String([rows, blocks, (blockSize * bits) / 8]) &&
+    packed.dtype === "u8" &&
+    String(scales.shape) === String([rows, blocks]);
+  if (!fits) fault("MatMulNBits", inputs, `do not fit a matrix of ${rows} rows and ${columns} columns`);
+  const attributes = { K: columns, N: rows, bits, block_size: blockSize, accuracy_level: accuracyLevel };
+  const shape = withAxis(x.shape, x.rank - 1, rows);
+  return apply("MatMulNBits", inputs, attributes, [{ dtype: x.dtype, shape }], MICROSOFT)[0] as Value;
+}

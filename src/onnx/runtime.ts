@@ -1,0 +1,179 @@
+/**
+ * Running of models: the only file that imports onnxruntime-node.
+ *
+ * A run blocks the thread that asks for it, so this lives in a model process. Input buffers are used in place while the
+ * run lasts; outputs are copies that belong to the caller.
+ */
+import { createRequire } from "node:module";
+import type { InferenceSession, Tensor as OrtTensor } from "onnxruntime-node";
+import { EngineError } from "../errors.ts";
+import { assert } from "../util/assert.ts";
+import type { Model } from "./build.ts";
+import type { DType } from "./dtype.ts";
+import type { ValueType } from "./value.ts";
+
+export type Provider = "cpu" | "webgpu" | "cuda" | "coreml";
+
+export type TensorData = Float32Array | Int32Array | BigInt64Array | Uint8Array | Int8Array | Float64Array;
+
+/** Numbers with a shape. Whoever made it owns `data`; booleans are bytes. */
+export interface Tensor<Data extends TensorData = TensorData> {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly data: Data;
+}
+
+export type FloatTensor = Tensor<Float32Array>;
+export type Tensors = Readonly<Record<string, Tensor>>;
+
+export interface RuntimeOptions {
+  readonly provider?: Provider;
+  /** Threads within one run; the machine's cores by default. */
+  readonly threads?: number;
+}
+
+const ORT_TYPES = {
+  f32: "float32",
+  f64: "float64",
+  i32: "int32",
+  i64: "int64",
+  u8: "uint8",
+  i8: "int8",
+  bool: "bool",
+} as const;
+const DTYPES = Object.fromEntries(Object.entries(ORT_TYPES).map(([dtype, type]) => [type, dtype])) as Record<
+  string,
+  DType
+>;
+
+type Ort = typeof import("onnxruntime-node");
+
+/** A provider with its settings; loads models into graphs. */
+export class Runtime {
+  readonly provider: Provider;
+  readonly #threads: number;
+  readonly #ort: Ort;
+
+  constructor(options: RuntimeOptions = {}) {
+    this.provider = options.provider ?? "cpu";
+    this.#threads = options.threads ?? 0;
+    this.#ort = createRequire(import.meta.url)("onnxruntime-node") as Ort;
+  }
+
+  /** Providers of this build that can be tried. */
+  get providers(): readonly string[] {
+    return this.#ort.listSupportedBackends().map(({ name }) => name);
+  }
+
+  /** @throws {EngineError} when the runtime refuses the model or lacks the provider. */
+  async load(model: Model): Promise<Graph> {
+    try {
+      const session = await this.#ort.InferenceSession.create(model.bytes, this.#options(model));
+      return new Graph(this.#ort, model, session);
+    } catch (cause) {
+      throw new EngineError("engine", `${model.name}: cannot be loaded on ${this.provider}: ${messageOf(cause)}`, {
+        cause,
+      });
+    }
+  }
+
+  #options(model: Model): InferenceSession.SessionOptions {
+    const folder = model.externalFolder;
+    return {
+      executionProviders: this.provider === "cpu" ? ["cpu"] : [this.provider, "cpu"],
+      graphOptimizationLevel: "all",
+      intraOpNumThreads: this.#threads,
+      interOpNumThreads: 1,
+      executionMode: "sequential",
+      // Errors only: the warnings concern our own graphs' constant folding.
+      logSeverityLevel: 3,
+      extra: {
+        session: {
+          // Several graphs take turns on the same cores: a pool that still spins would slow the next one.
+          force_spinning_stop: "1",
+          ...(folder === null ? {} : { model_external_initializers_file_folder_path: folder }),
+        },
+      },
+    };
+  }
+}
+
+/** A loaded model. Owns native memory until `close`. */
+export class Graph {
+  readonly name: string;
+  readonly #ort: Ort;
+  readonly #session: InferenceSession;
+  readonly #inputs: Readonly<Record<string, ValueType>>;
+  readonly #outputs: Readonly<Record<string, ValueType>>;
+
+  constructor(ort: Ort, model: Model, session: InferenceSession) {
+    this.name = model.name;
+    this.#ort = ort;
+    this.#session = session;
+    this.#inputs = model.inputs;
+    this.#outputs = model.outputs;
+  }
+
+  /**
+   * Runs once. `wanted` names the outputs to give back, all by default.
+   * @throws {EngineError} when the runtime fails; AssertionFault when an input does not fit its type.
+   */
+  async run<Names extends string = string>(feeds: Tensors, wanted?: readonly Names[]): Promise<Record<Names, Tensor>> {
+    const inputs: Record<string, OrtTensor> = {};
+    for (const [name, type] of Object.entries(this.#inputs)) {
+      const feed = feeds[name];
+      assert(feed !== undefined && fits(feed, type), `${this.name}: input ${name} is ${show(feed)}, not ${show(type)}`);
+      inputs[name] = this.#toOrt(feed);
+    }
+    const names = wanted ?? Object.keys(this.#outputs);
+    try {
+      const results = await this.#session.run(
+        inputs,
+        names.map((name) => `out:${name}`),
+      );
+      return Object.fromEntries(names.map((name) => [name, fromOrt(results[`out:${name}`] as OrtTensor)])) as Record<
+        Names,
+        Tensor
+      >;
+    } catch (cause) {
+      throw new EngineError("engine", `${this.name}: the run failed: ${messageOf(cause)}`, { cause });
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#session.release();
+  }
+
+  #toOrt(feed: Tensor): OrtTensor {
+    const type = ORT_TYPES[feed.dtype as keyof typeof ORT_TYPES];
+    return new this.#ort.Tensor(type as "float32", feed.data as Float32Array, feed.shape);
+  }
+}
+
+export const tensor = <Data extends TensorData>(dtype: DType, shape: readonly number[], data: Data): Tensor<Data> => ({
+  dtype,
+  shape,
+  data,
+});
+
+/** Float32 zeros. */
+export const zeros = (...shape: number[]): FloatTensor =>
+  tensor("f32", shape, new Float32Array(shape.reduce((product, size) => product * size, 1)));
+
+function fromOrt(result: OrtTensor): Tensor {
+  return { dtype: DTYPES[result.type] as DType, shape: result.dims, data: result.data as TensorData };
+}
+
+function fits(feed: Tensor, type: ValueType): boolean {
+  return (
+    feed.dtype === type.dtype &&
+    feed.shape.length === type.shape.length &&
+    type.shape.every((size, axis) => typeof size === "string" || size === feed.shape[axis]) &&
+    feed.data.length === feed.shape.reduce((product, size) => product * size, 1)
+  );
+}
+
+const show = (type: { dtype: DType; shape: readonly (number | string)[] } | undefined): string =>
+  type === undefined ? "missing" : `${type.dtype}[${type.shape.join(", ")}]`;
+
+const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause));
