@@ -24,7 +24,13 @@ export interface Config {
   readonly sessionMaxMs: number;
   readonly drainTimeoutMs: number;
   readonly logLevel: LogLevel;
+  /** JSON; see `server/ice.ts`. */
+  readonly iceServers: string | null;
+  readonly iceUdpPort: string | null;
+  readonly iceNatIp: string | null;
   // Pipeline
+  /** Names under which the engine's first model is served as well. */
+  readonly modelAliases: readonly string[];
   readonly vad: "silero" | "energy";
   readonly stt: "moonshine" | "parakeet-tdt" | "whisper" | "paraformer" | "openai";
   readonly sttModel: string | null;
@@ -85,7 +91,10 @@ type ServerKeys =
   | "idleTimeoutMs"
   | "sessionMaxMs"
   | "drainTimeoutMs"
-  | "logLevel";
+  | "logLevel"
+  | "iceServers"
+  | "iceUdpPort"
+  | "iceNatIp";
 type ModelKeys = "cacheDir" | "dataDir" | "offline" | "hfToken" | "hfEndpoint";
 
 function serverOptions(): OptionTable<Pick<Config, ServerKeys>> {
@@ -131,12 +140,18 @@ function serverOptions(): OptionTable<Pick<Config, ServerKeys>> {
       ["silent", "error", "warn", "info", "debug", "trace"],
       "What is logged (JSON lines on stderr).",
     ),
+    iceServers: server.maybeText("STUN and TURN servers for WebRTC, as JSON.", { placeholder: "JSON" }),
+    iceUdpPort: server.maybeText("UDP port or range of WebRTC media: 50000-50100.", { placeholder: "PORT" }),
+    iceNatIp: server.maybeText("Address under which WebRTC peers reach this machine.", { placeholder: "IP" }),
   };
 }
 
 function pipelineOptions(): OptionTable<Omit<Config, ServerKeys | ModelKeys>> {
   const url = "an OpenAI-compatible server";
   return {
+    modelAliases: pipeline.list(MODEL_ALIASES, "Names that clients may ask for and get what is served.", {
+      placeholder: "NAME,...",
+    }),
     vad: pipeline.choice("silero", ["silero", "energy"], "Voice activity detector."),
     stt: pipeline.choice(
       "moonshine",
@@ -171,6 +186,16 @@ function pipelineOptions(): OptionTable<Omit<Config, ServerKeys | ModelKeys>> {
     ),
   };
 }
+
+/** What programs written for OpenAI ask for by default. */
+const MODEL_ALIASES = [
+  "gpt-realtime",
+  "gpt-realtime-mini",
+  "gpt-4o-realtime-preview",
+  "gpt-4o-transcribe",
+  "gpt-4o-mini-transcribe",
+  "whisper-1",
+];
 
 const keys = (stage: string): readonly string[] => [`${ENV_PREFIX}${stage}_API_KEY`, "OPENAI_API_KEY"];
 

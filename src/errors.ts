@@ -58,6 +58,7 @@ const ROWS = [
   ["capability_missing", 400, null, "invalid_request_error", "The engine behind this server cannot do this."],
   ["model_not_found", 404, null, "invalid_request_error", "No model of this name is served here."],
   ["not_found", 404, null, "invalid_request_error", "There is nothing at this address."],
+  ["method_not_allowed", 405, null, "invalid_request_error", "This address takes other methods."],
   ["invalid_sdp", 400, null, "invalid_request_error", "The SDP offer cannot be used."],
   ["unsupported_media_type", 415, null, "invalid_request_error", "The content type is not accepted."],
   ["not_implemented", 501, null, "invalid_request_error", "This server does not offer that API."],

@@ -1,0 +1,198 @@
+/** The composition root: sockets, doors, routes and sessions of one process. */
+import {
+  createServer as createHttpServer,
+  type Server as HttpServer,
+  type IncomingMessage,
+  type ServerResponse,
+} from "node:http";
+import { createServer as createHttpsServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { getRequestListener } from "@hono/node-server";
+import type { Hono } from "hono";
+import type { Config } from "../config.ts";
+import type { Engine } from "../engines/engine.ts";
+import { AppError, ConfigError, toAppError } from "../errors.ts";
+import { type Clock, systemClock } from "../util/clock.ts";
+import { type IdSource, randomId } from "../util/ids.ts";
+import { createLog, type Log } from "../util/log.ts";
+import { Admission } from "./admission.ts";
+import { type Access, Gate } from "./auth.ts";
+import { Calls, registerCalls } from "./calls.ts";
+import { ClientSecrets, type SessionGrant } from "./client-secrets.ts";
+import { readIce } from "./ice.ts";
+import { Metrics } from "./metrics.ts";
+import { OriginPolicy } from "./origins.ts";
+import { Readiness } from "./readiness.ts";
+import { type ConnectSession, Reception } from "./reception.ts";
+import { type App, createApp, type RouteGroup } from "./routes.ts";
+import { clientSecretRoutes, type DescribeSession } from "./secret-routes.ts";
+import { loadTls, selfSignedTls, type TlsIdentity } from "./tls.ts";
+import { Upgrades } from "./upgrade.ts";
+import { WebRtc } from "./webrtc.ts";
+
+/** Loads the engine; `report` says what is not ready yet, in words. */
+export type LoadEngine = (report: (waitingFor: readonly string[]) => void) => Promise<Engine>;
+
+export interface ServerOptions {
+  readonly config: Config;
+  readonly load: LoadEngine;
+  /** Makes the sessions; `engine` throws while it loads. */
+  readonly sessions: (engine: () => Engine) => Sessions;
+  readonly clock?: Clock;
+  readonly ids?: IdSource;
+  readonly log?: Log;
+}
+
+/** Makes sessions of a loaded engine. */
+export interface Sessions {
+  readonly connect: ConnectSession;
+  readonly describe: DescribeSession;
+}
+
+export interface Server extends AsyncDisposable {
+  /** Binds the address. @throws {AppError} address_in_use, or config_invalid for an address that cannot be bound. */
+  listen(): Promise<void>;
+  /** Resolves when every stage has warmed. @throws what the engine failed with. */
+  readonly ready: Promise<Engine>;
+  /** `http://127.0.0.1:8765`; after `listen`. */
+  readonly url: string;
+  readonly tls: TlsIdentity | null;
+  readonly metrics: Metrics;
+  /** No new sessions; resolves when those there are have finished, or `drainTimeoutMs` has passed. */
+  drain(): Promise<void>;
+}
+
+export async function createServer(options: ServerOptions): Promise<Server> {
+  const tls = await identityOf(options.config);
+  return new AntiphonServer(options, tls);
+}
+
+async function identityOf(config: Config): Promise<TlsIdentity | null> {
+  if (config.tlsCert !== null && config.tlsKey !== null) return loadTls(config.tlsCert, config.tlsKey);
+  return config.tls === "self-signed" ? selfSignedTls(join(config.dataDir, "tls")) : null;
+}
+
+class AntiphonServer implements Server {
+  readonly ready: Promise<Engine>;
+  readonly tls: TlsIdentity | null;
+  readonly metrics = new Metrics();
+  readonly #config: Config;
+  readonly #admission: Admission;
+  readonly #readiness = new Readiness();
+  readonly #http: HttpServer;
+  readonly #log: Log;
+
+  constructor(options: ServerOptions, tls: TlsIdentity | null) {
+    const { config, clock = systemClock, ids = randomId } = options;
+    this.#config = config;
+    this.#log = options.log ?? createLog(config.logLevel);
+    this.tls = tls;
+    this.#admission = new Admission(config.sessionsMax, clock);
+    const doors = this.#doors(options, clock, ids);
+    this.#http = createHttp(tls, getRequestListener(doors.app.fetch));
+    this.#http.on("upgrade", (request, socket, head) => doors.upgrades.handle(request, socket, head));
+    this.ready = this.#load(options.load);
+    // Whoever waits for it sees the failure; nobody has to.
+    this.ready.catch(() => {});
+  }
+  get url(): string {
+    const { port } = this.#http.address() as AddressInfo;
+    const host = this.#config.host.includes(":") ? `[${this.#config.host}]` : this.#config.host;
+    return `${this.tls === null ? "http" : "https"}://${host}:${port}`;
+  }
+  async listen(): Promise<void> {
+    const { host, port } = this.#config;
+    await new Promise<void>((resolve, reject) => {
+      this.#http.once("error", (error: NodeJS.ErrnoException) => reject(listenFailure(error, host, port)));
+      this.#http.listen(port, host, resolve);
+    });
+  }
+  async drain(): Promise<void> {
+    await this.#admission.drain(this.#config.drainTimeoutMs);
+  }
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#admission.drain(0);
+    this.#http.closeAllConnections();
+    await new Promise((resolve) => this.#http.close(resolve));
+    if (this.#readiness.isReady) await this.#readiness.engine()[Symbol.asyncDispose]();
+  }
+  #doors(options: ServerOptions, clock: Clock, ids: IdSource): { readonly app: App; readonly upgrades: Upgrades } {
+    const config = this.#config;
+    const log = this.#log;
+    const metrics = this.metrics;
+    const secrets = new ClientSecrets(clock);
+    const origins = new OriginPolicy(config.corsOrigins);
+    const sessions = options.sessions(() => this.#readiness.engine());
+    const shared = { origins, admission: this.#admission, readiness: this.#readiness, metrics, clock, log };
+    const reception = new Reception({
+      ...shared,
+      gate: new Gate(config.apiKey, secrets),
+      modelAliases: config.modelAliases,
+      connect: sessions.connect,
+    });
+    const calls = new Calls({
+      webrtc: lazyWebRtc(config, clock, log),
+      admission: this.#admission,
+      connect: (transport, opening) => reception.connect(transport, reception.grant(opening.model, opening.session)),
+      ids,
+      log,
+    });
+    const app = createApp({ ...shared, reception }, [
+      clientSecretRoutes(secrets, sessions.describe),
+      callRoutes(calls),
+    ]);
+    const upgrades = new Upgrades({
+      reception,
+      metrics,
+      clock,
+      ids,
+      log,
+      limits: config,
+      attachToCall: (callId, control) => calls.attach(callId, control),
+    });
+    return { app, upgrades };
+  }
+  async #load(load: LoadEngine): Promise<Engine> {
+    try {
+      const engine = await load((waitingFor) => this.#readiness.loading(waitingFor));
+      this.#readiness.ready(engine);
+      return engine;
+    } catch (error) {
+      this.#readiness.failed(toAppError(error));
+      throw error;
+    }
+  }
+}
+
+type Listener = (request: IncomingMessage, response: ServerResponse) => void;
+
+function createHttp(tls: TlsIdentity | null, listener: Listener): HttpServer {
+  return tls === null ? createHttpServer(listener) : createHttpsServer({ cert: tls.cert, key: tls.key }, listener);
+}
+
+/** libwebrtc is loaded with the first call: most servers never get one. */
+function lazyWebRtc(config: Config, clock: Clock, log: Log): Pick<WebRtc, "answer"> {
+  const ice = readIce(config);
+  return { answer: async (offer) => (await WebRtc.load({ ...ice, clock, log })).answer(offer) };
+}
+
+function callRoutes(calls: Calls): RouteGroup {
+  return (app) => registerCalls(app as unknown as Hono, calls, (c) => grantOf(c.get("access") as Access));
+}
+
+const grantOf = (access: Access): { readonly session: SessionGrant["session"] | null } => ({
+  session: access.kind === "secret" ? access.session : null,
+});
+
+function listenFailure(error: NodeJS.ErrnoException, host: string, port: number): AppError {
+  if (error.code === "EADDRINUSE") {
+    return new AppError(
+      "address_in_use",
+      `${host}:${port} is in use, perhaps by another antiphon. Stop what listens there, or choose --port 0 for a free one.`,
+      { cause: error },
+    );
+  }
+  const hint = error.code === "EACCES" ? "; ports below 1024 need privileges" : "";
+  return new ConfigError("config_invalid", `cannot listen on ${host}:${port} (${error.code})${hint}`, { cause: error });
+}

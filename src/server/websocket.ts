@@ -1,0 +1,143 @@
+/** A session's WebSocket: text frames both ways, with limits on everything that could grow. */
+import type { RawData, WebSocket } from "ws";
+import { AppError } from "../errors.ts";
+import type { Clock } from "../util/clock.ts";
+import { Queue } from "../util/queue.ts";
+import type { Transport, TransportMessage } from "./transport.ts";
+
+export interface WebSocketLimits {
+  readonly pingMs: number;
+  /** 0 for none. */
+  readonly idleTimeoutMs: number;
+  readonly unsentBytesMax: number;
+}
+
+export interface WebSocketTransportOptions {
+  readonly socket: WebSocket;
+  readonly clock: Clock;
+  readonly limits: WebSocketLimits;
+  /** What the peer is told before it is dropped. */
+  readonly explain: (error: AppError) => string;
+}
+
+/** Messages read ahead of the session. Beyond this the socket is not read, and TCP slows the peer down. */
+const READ_AHEAD_MESSAGES = 64;
+/** The queue also takes what was in flight when reading stopped: all frames of one read of the socket. */
+const QUEUE_MESSAGES_MAX = 65_536;
+const UNANSWERED_PINGS_MAX = 2;
+const CLOSE_TIMEOUT_MS = 2000;
+
+export class WebSocketTransport implements Transport {
+  readonly kind = "websocket";
+  readonly audioPath = "events";
+  readonly unplayedMs = 0;
+  readonly #socket: WebSocket;
+  readonly #clock: Clock;
+  readonly #limits: WebSocketLimits;
+  readonly #explain: (error: AppError) => string;
+  readonly #queue = new Queue<TransportMessage>(QUEUE_MESSAGES_MAX);
+  readonly #closed: Promise<void>;
+  #unansweredPings = 0;
+  #cancelPing: () => void = () => {};
+  #cancelIdle: () => void = () => {};
+
+  constructor(options: WebSocketTransportOptions) {
+    this.#socket = options.socket;
+    this.#clock = options.clock;
+    this.#limits = options.limits;
+    this.#explain = options.explain;
+    this.#closed = new Promise((resolve) => this.#socket.once("close", () => resolve()));
+    this.#socket.on("message", (data) => this.#receive(data));
+    this.#socket.on("pong", () => {
+      this.#unansweredPings = 0;
+    });
+    // The close that follows says all there is to say.
+    this.#socket.on("error", () => {});
+    this.#socket.once("close", () => this.#end());
+    this.#schedulePing();
+    this.#restartIdle();
+  }
+  get incoming(): AsyncIterable<TransportMessage> {
+    return this.#read();
+  }
+  get bufferedBytes(): number {
+    return this.#socket.bufferedAmount;
+  }
+  send(text: string): void {
+    if (this.#socket.readyState !== this.#socket.OPEN) return;
+    this.#socket.send(text);
+    const unsentBytes = this.#socket.bufferedAmount;
+    if (unsentBytes <= this.#limits.unsentBytesMax) return;
+    this.#drop(
+      new AppError(
+        "client_too_slow",
+        `${unsentBytes} bytes wait to be read by the client, at most ${this.#limits.unsentBytesMax} may; read faster.`,
+      ),
+    );
+  }
+  sendAudio(): void {
+    throw new AppError("internal_error", "a WebSocket has no audio track; audio travels in events");
+  }
+  clearAudio(): number {
+    return 0;
+  }
+  async close(code: number, reason: string): Promise<void> {
+    // A reason takes at most 123 bytes on the wire.
+    this.#socket.close(
+      code,
+      Buffer.from(reason)
+        .subarray(0, 123)
+        .toString()
+        .replace(/\uFFFD$/, ""),
+    );
+    const cancel = this.#clock.schedule(CLOSE_TIMEOUT_MS, () => this.#socket.terminate());
+    await this.#closed;
+    cancel();
+  }
+  #receive(data: RawData): void {
+    this.#restartIdle();
+    this.#queue.push({ type: "text", text: toText(data) });
+    if (this.#queue.size >= READ_AHEAD_MESSAGES) this.#socket.pause();
+  }
+  async *#read(): AsyncGenerator<TransportMessage> {
+    for await (const message of this.#queue) {
+      if (this.#socket.isPaused && this.#queue.size < READ_AHEAD_MESSAGES / 2) this.#socket.resume();
+      yield message;
+    }
+  }
+  #schedulePing(): void {
+    this.#cancelPing = this.#clock.schedule(this.#limits.pingMs, () => {
+      if (this.#unansweredPings >= UNANSWERED_PINGS_MAX) return this.#socket.terminate();
+      // Paused, the peer's pongs are not read either.
+      if (!this.#socket.isPaused) {
+        this.#unansweredPings += 1;
+        this.#socket.ping();
+      }
+      this.#schedulePing();
+    });
+  }
+  #restartIdle(): void {
+    const { idleTimeoutMs } = this.#limits;
+    if (idleTimeoutMs === 0) return;
+    this.#cancelIdle();
+    this.#cancelIdle = this.#clock.schedule(idleTimeoutMs, () =>
+      this.#drop(new AppError("idle_timeout", `Nothing was heard from the client for ${idleTimeoutMs} ms.`)),
+    );
+  }
+  #drop(error: AppError): void {
+    if (this.#socket.readyState !== this.#socket.OPEN) return;
+    this.#socket.send(this.#explain(error));
+    this.close(error.entry.wsClose ?? 1008, error.code);
+  }
+  #end(): void {
+    this.#cancelPing();
+    this.#cancelIdle();
+    this.#queue.close();
+  }
+}
+
+/** Clients that send their JSON as binary frames mean the same. */
+function toText(data: RawData): string {
+  if (Array.isArray(data)) return Buffer.concat(data).toString();
+  return Buffer.isBuffer(data) ? data.toString() : Buffer.from(data).toString();
+}
