@@ -77,7 +77,17 @@ export class Runtime {
     }
   }
 
-  #options(model: Model): InferenceSession.SessionOptions {
+  /** Loads a model that others made, under its own names. @throws {EngineError} when the runtime refuses the file. */
+  async loadFile(name: string, path: string): Promise<FileGraph> {
+    try {
+      const session = await this.#ort.InferenceSession.create(path, this.#options({ externalFolder: null }));
+      return new FileGraph(this.#ort, name, session);
+    } catch (cause) {
+      throw new EngineError("engine", `${name}: ${path} cannot be loaded: ${messageOf(cause)}`, { cause });
+    }
+  }
+
+  #options(model: Pick<Model, "externalFolder">): InferenceSession.SessionOptions {
     const folder = model.externalFolder;
     return {
       executionProviders: this.provider === "cpu" ? ["cpu"] : [this.provider, "cpu"],
@@ -145,9 +155,45 @@ export class Graph {
   }
 
   #toOrt(feed: Tensor): OrtTensor {
-    const type = ORT_TYPES[feed.dtype as keyof typeof ORT_TYPES];
-    return new this.#ort.Tensor(type as "float32", feed.data as Float32Array, feed.shape);
+    return toOrt(this.#ort, feed);
   }
+}
+
+/** A loaded model that others made. Owns native memory until `close`. */
+export class FileGraph {
+  readonly name: string;
+  readonly #ort: Ort;
+  readonly #session: InferenceSession;
+
+  constructor(ort: Ort, name: string, session: InferenceSession) {
+    this.name = name;
+    this.#ort = ort;
+    this.#session = session;
+  }
+  get inputNames(): readonly string[] {
+    return this.#session.inputNames;
+  }
+  get outputNames(): readonly string[] {
+    return this.#session.outputNames;
+  }
+  /** Runs once and gives all outputs back. @throws {EngineError} when the runtime fails or an input does not fit. */
+  async run(feeds: Tensors): Promise<Tensors> {
+    try {
+      const inputs = Object.entries(feeds).map(([name, feed]) => [name, toOrt(this.#ort, feed)]);
+      const results = await this.#session.run(Object.fromEntries(inputs) as Record<string, OrtTensor>);
+      return Object.fromEntries(Object.entries(results).map(([name, result]) => [name, fromOrt(result)]));
+    } catch (cause) {
+      throw new EngineError("engine", `${this.name}: the run failed: ${messageOf(cause)}`, { cause });
+    }
+  }
+  async close(): Promise<void> {
+    await this.#session.release();
+  }
+}
+
+function toOrt(ort: Ort, feed: Tensor): OrtTensor {
+  const type = ORT_TYPES[feed.dtype as keyof typeof ORT_TYPES];
+  return new ort.Tensor(type as "float32", feed.data as Float32Array, feed.shape);
 }
 
 export const tensor = <Data extends TensorData>(dtype: DType, shape: readonly number[], data: Data): Tensor<Data> => ({
