@@ -1,0 +1,29 @@
+/** The tiny checkpoints of test/fixtures/voicechat, and what the reference computes from them. */
+import { Checkpoint } from "../../src/checkpoint/checkpoint.ts";
+import { Weights } from "../../src/checkpoint/weights.ts";
+import { readConfig, type VoiceChatConfig } from "../../src/engines/voicechat/config.ts";
+import { type GoldenTensor, readGolden } from "./golden.ts";
+
+export const CHECKPOINTS = ["tiny-f32", "tiny-bf16", "tiny-4bit", "tiny-8bit"] as const;
+
+export const FIXTURES: string = new URL("../fixtures/voicechat", import.meta.url).pathname;
+
+export const checkpointDirectory = (name: string): string => `${FIXTURES}/${name}/checkpoint`;
+
+export interface VoiceChatFixture {
+  readonly config: VoiceChatConfig;
+  readonly weights: Weights;
+  /** `networks.safetensors`. */
+  readonly golden: Record<string, GoldenTensor>;
+  close(): void;
+}
+
+export function openFixture(name: string): VoiceChatFixture {
+  const checkpoint = Checkpoint.open(checkpointDirectory(name));
+  return {
+    config: readConfig(checkpointDirectory(name)),
+    weights: Weights.of(checkpoint),
+    golden: readGolden(`${FIXTURES}/${name}/reference/networks.safetensors`),
+    close: () => checkpoint.close(),
+  };
+}
