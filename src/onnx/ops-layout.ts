@@ -80,8 +80,8 @@ export function split(x: Value, sizes: readonly number[], axis: number): Value[]
 const TO_END = 2 ** 52;
 
 /**
- * Elements start..end of one axis, `step` apart; negative places count from the end. The size is a symbol when the
- * axis is one, unless both places count from the same end.
+ * Elements start..end of one axis, `step` apart; negative places count from the end. When the axis is a
+ * symbol, and both places count from the same end, it is taken to be long enough.
  */
 export function slice(x: Value, axis: number, start: number, end: number = TO_END, step: number = 1): Value {
   const at = axisOf("Slice", x, axis);
@@ -97,8 +97,10 @@ function slicedDim(size: Dim, start: number, end: number, step: number): Dim {
     return Math.ceil((place(end) - place(start)) / step);
   }
   if (start === 0 && end === TO_END && step === 1) return size;
-  // Both places from the end: the axis is taken to be long enough.
   if (start < 0 && (end === TO_END || end < 0)) return Math.ceil(((end === TO_END ? 0 : end) - start) / step);
+  if (start >= 0 && end >= 0 && end !== TO_END) return Math.ceil((end - start) / step);
+  // What `concat` has joined: `10+T` from 10 on is T.
+  if (end === TO_END && step === 1 && size.startsWith(`${start}+`)) return size.slice(`${start}+`.length);
   return `${size}[${start}:${end === TO_END ? "" : end}:${step}]`;
 }
 

@@ -60,6 +60,7 @@ function refuseOthers(config: z.infer<typeof CONFIG>, path: string): void {
     ],
     [encoder.att_context_style !== "chunked_limited", "att_context_style is not chunked_limited"],
     [(context[0] ?? -1) < 1 || context[1] !== 0, "att_context_size is not a limited left context without look-ahead"],
+    [encoder.xscaling, "xscaling is on"],
     [encoder.subsampling_factor !== 8 || !encoder.causal_downsampling, "subsampling is not causal by 8"],
     [
       preprocessor.normalize !== "NA" || preprocessor.window !== "hann",

@@ -29,7 +29,6 @@ export interface EncoderConfig {
   readonly subsamplingConvChannels: number;
   readonly convKernelSize: number;
   readonly useBias: boolean;
-  readonly xscaling: boolean;
   /** Frames that attention sees before the current one. */
   readonly leftFrames: number;
 }
