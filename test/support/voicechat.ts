@@ -1,4 +1,5 @@
 /** The tiny checkpoints of test/fixtures/voicechat, and what the reference computes from them. */
+import { readFileSync } from "node:fs";
 import { Checkpoint } from "../../src/checkpoint/checkpoint.ts";
 import { Weights } from "../../src/checkpoint/weights.ts";
 import { readConfig, type VoiceChatConfig } from "../../src/engines/voicechat/config.ts";
@@ -26,4 +27,18 @@ export function openFixture(name: string): VoiceChatFixture {
     golden: readGolden(`${FIXTURES}/${name}/reference/networks.safetensors`),
     close: () => checkpoint.close(),
   };
+}
+
+/** The ids of all tokens, added ones too. */
+export function vocabularyOf(name: string): ReadonlyMap<string, number> {
+  const json = JSON.parse(readFileSync(`${checkpointDirectory(name)}/tokenizer.json`, "utf8")) as TokenizerJson;
+  return new Map([
+    ...Object.entries(json.model.vocab),
+    ...json.added_tokens.map(({ content, id }) => [content, id] as const),
+  ]);
+}
+
+interface TokenizerJson {
+  readonly model: { readonly vocab: Readonly<Record<string, number>> };
+  readonly added_tokens: readonly { readonly content: string; readonly id: number }[];
 }

@@ -11,6 +11,7 @@ import { parameter, stored } from "../../../onnx/nn.ts";
 import { add, cos, exp, matmul, maximum, minimum, mul, neg, sin, softplus, sub } from "../../../onnx/ops.ts";
 import { assume, concat, reshape, slice, split, transpose } from "../../../onnx/ops-layout.ts";
 import { gelu, layerNormalization } from "../../../onnx/ops-neural.ts";
+import { type Graph, type Runtime, type Tensors, tensor, zeros } from "../../../onnx/runtime.ts";
 import { argument, constant, type Value } from "../../../onnx/value.ts";
 import type { CodecConfig } from "../config.ts";
 import { dequantize, quantize } from "./residual-quantizer.ts";
@@ -22,6 +23,16 @@ const MAGNITUDE_MAX = 100;
 export const frameSamplesOf = (config: CodecConfig): number =>
   config.downsampleRates.reduce((product, rate) => product * rate, config.hopLength);
 
+export interface CodecModels {
+  readonly encoder: Model;
+  readonly decoder: Model;
+}
+
+export const codecModels = (config: CodecConfig, weights: Weights): CodecModels => ({
+  encoder: encoderModel(config, weights),
+  decoder: decoderModel(config, weights),
+});
+
 const binsOf = (config: CodecConfig): number => config.nFft / 2 + 1;
 const channelsOf = (config: CodecConfig): number[] =>
   config.channelMultipliers.map((multiplier) => multiplier * config.baseChannels);
@@ -29,7 +40,7 @@ const channelsOf = (config: CodecConfig): number[] =>
 // ------------------------------------------------------------------------------------------------------------ encoder
 
 /** spectrum [N, 2 * bins] (see `spectraOf`) -> latents [T, D] and codes i32 [T, Q]. */
-export function codecEncoder(weights: Weights, config: CodecConfig): Model {
+function encoderModel(config: CodecConfig, weights: Weights): Model {
   const spectrum = argument("spectrum", "f32", ["N", 2 * binsOf(config)]);
   const channels = channelsOf(config);
   const layers = new LayerScopes(weights.at("encoder"));
@@ -40,7 +51,7 @@ export function codecEncoder(weights: Weights, config: CodecConfig): Model {
     }
     x = downsample(x, layers.next(), channels[stage + 1] ?? config.latentDim, rate);
   });
-  const { codes } = quantize(x, codebooksOf(weights, config));
+  const { codes } = quantize(x, codebooksOf(config, weights));
   return build("codec encoder", { spectrum }, { latents: x, codes });
 }
 
@@ -56,7 +67,7 @@ function downsample(x: Value, weights: Weights, outputs: number, rate: number): 
  * The encoder's input: real parts, then imaginary parts, of spectra at hops of 4, with 12 zeros around the waveform.
  * [samples / hop, 2 * bins] for a whole number of hops.
  */
-export function spectraOf(waveform: Float32Array, config: CodecConfig): Float32Array {
+function spectraOf(waveform: Float32Array, config: CodecConfig): Float32Array {
   const { nFft, hopLength } = config;
   const bins = binsOf(config);
   const window = hannWindow(nFft);
@@ -82,7 +93,7 @@ export function spectraOf(waveform: Float32Array, config: CodecConfig): Float32A
 // ------------------------------------------------------------------------------------------------------------ decoder
 
 /** Per ConvNeXt block, [kernel - 1, channels]: the inputs that the next step still sees. */
-export function decoderStateShapes(config: CodecConfig): Readonly<Record<string, readonly [number, number]>> {
+function stateShapes(config: CodecConfig): Readonly<Record<string, readonly [number, number]>> {
   const shapes: Record<string, readonly [number, number]> = {};
   for (const channels of channelsOf(config).reverse()) {
     for (let block = 0; block < config.blocksPerStage; block++) {
@@ -93,12 +104,12 @@ export function decoderStateShapes(config: CodecConfig): Readonly<Record<string,
 }
 
 /** codes i32 [T, Q] and the state -> windows [N, nFft], to be overlapped and added, and the next state. */
-export function codecDecoder(weights: Weights, config: CodecConfig): Model {
+function decoderModel(config: CodecConfig, weights: Weights): Model {
   const codes = argument("codes", "i32", ["T", config.numQuantizers]);
-  const state = Object.entries(decoderStateShapes(config)).map(([name, shape]) => argument(name, "f32", shape));
+  const state = Object.entries(stateShapes(config)).map(([name, shape]) => argument(name, "f32", shape));
   const next: Record<string, Value> = {};
   const layers = new LayerScopes(weights.at("decoder"));
-  let x = dequantize(codes, codebooksOf(weights, config));
+  let x = dequantize(codes, codebooksOf(config, weights));
   [...config.downsampleRates].reverse().forEach((rate, stage) => {
     x = upsample(x, layers.next(), channelsOf(config).reverse()[stage] as number, rate);
     for (let block = 0; block < config.blocksPerStage; block++) {
@@ -165,7 +176,7 @@ class LayerScopes {
   }
 }
 
-function codebooksOf(weights: Weights, config: CodecConfig): Value[] {
+function codebooksOf(config: CodecConfig, weights: Weights): Value[] {
   const prvq = weights.at("prvq");
   prvq.ignore("_variance_list.");
   return Array.from({ length: config.numQuantizers }, (_, index) =>
@@ -206,6 +217,76 @@ function hannWindow(size: number): Float32Array {
   return Float32Array.from({ length: size }, (_, n) => 0.5 * (1 - Math.cos((2 * Math.PI * n) / size)));
 }
 
+// ------------------------------------------------------------------------------------------------------------ running
+
+/** The codes i32 [T, Q] and latents [T, D] of a waveform: a whole number of frames. Loads the encoder for this once. */
+export async function encodeOnce(
+  runtime: Runtime,
+  config: CodecConfig,
+  encoder: Model,
+  waveform: Float32Array,
+): Promise<{ codes: Int32Array; latents: Float32Array }> {
+  const spectrum = spectraOf(waveform, config);
+  const width = 2 * binsOf(config);
+  const graph = await runtime.load(encoder);
+  try {
+    const results = await graph.run({ spectrum: tensor("f32", [spectrum.length / width, width], spectrum) });
+    return { codes: results["codes"]!.data as Int32Array, latents: results["latents"]!.data as Float32Array };
+  } finally {
+    await graph.close();
+  }
+}
+
+/** The loaded decoder. Shared by all sessions; each decodes through a `CodecStream` of its own. */
+export class Codec {
+  readonly config: CodecConfig;
+  readonly #decoder: Graph;
+  private constructor(config: CodecConfig, decoder: Graph) {
+    this.config = config;
+    this.#decoder = decoder;
+  }
+  static async load(runtime: Runtime, config: CodecConfig, decoder: Model): Promise<Codec> {
+    return new Codec(config, await runtime.load(decoder));
+  }
+  /** @see OverlapAdd for the two modes. */
+  stream(mode: "offline" | "streaming"): CodecStream {
+    return new CodecStream(this.config, this.#decoder, mode);
+  }
+  async close(): Promise<void> {
+    await this.#decoder.close();
+  }
+}
+
+/** One session's decoder: the inputs that the convolutions still see, and the overlap. */
+export class CodecStream {
+  readonly #decoder: Graph;
+  readonly #quantizers: number;
+  readonly #overlap: OverlapAdd;
+  #state: Tensors;
+
+  constructor(config: CodecConfig, decoder: Graph, mode: "offline" | "streaming") {
+    this.#decoder = decoder;
+    this.#quantizers = config.numQuantizers;
+    this.#overlap = new OverlapAdd(config, mode);
+    this.#state = Object.fromEntries(
+      Object.entries(stateShapes(config)).map(([name, shape]) => [name, zeros(...shape)]),
+    );
+  }
+
+  /** Codes i32 [T, Q] of the next frames -> the samples that they complete; all of theirs when streaming. */
+  async push(codes: Int32Array): Promise<Float32Array> {
+    const shape = [codes.length / this.#quantizers, this.#quantizers];
+    const { windows, ...next } = await this.#decoder.run({ codes: tensor("i32", shape, codes), ...this.#state });
+    this.#state = next;
+    return this.#overlap.push(windows!.data as Float32Array);
+  }
+
+  /** The rest of an offline decode. */
+  finish(): Float32Array {
+    return this.#overlap.finish();
+  }
+}
+
 // -------------------------------------------------------------------------------------------------------- overlap-add
 
 /** Where the squared windows hardly overlap, at the very ends. */
@@ -217,7 +298,7 @@ const WEIGHT_MIN = 1e-10;
  * `offline`: all pushes and the finish together give hop samples a window, as the reference's whole decode. `streaming`:
  * each push gives hop samples a window at once, as if silent windows had gone before; it trails `offline` by 8 samples.
  */
-export class OverlapAdd {
+class OverlapAdd {
   readonly #hop: number;
   readonly #squares: Float32Array;
   /** Sums to which windows are still to be added, and the squares in them. */
