@@ -151,7 +151,9 @@ export class ProgressView {
 
   /** One line that replaces the one before it and never wraps. */
   #whole(text: string): string {
-    return `\r${text.slice(0, Math.max(20, this.#output.columns - 1))}\x1b[K`;
+    // A pseudo terminal may say that it has no columns at all.
+    const columns = this.#output.columns > 1 ? this.#output.columns : 80;
+    return `\r${text.slice(0, columns - 1)}\x1b[K`;
   }
 }
 

@@ -7,8 +7,8 @@ import { promisify } from "node:util";
 import { extract } from "tar";
 import yauzl from "yauzl";
 import { DownloadError } from "../errors.ts";
-import { listFiles } from "./checksum.ts";
 import { systemCode } from "./failure.ts";
+import { listFiles } from "./folder.ts";
 import type { SourceFile } from "./model.ts";
 
 const openZip = promisify<string, yauzl.Options, yauzl.ZipFile>(yauzl.open);

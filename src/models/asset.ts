@@ -17,7 +17,8 @@ interface Failure {
 }
 
 /**
- * Leaves the asset's files in `context.directory`. @returns the label of the source that gave them.
+ * Leaves the asset's files in `context.directory`; `onFailure` hears of each source but the last that did not give
+ * them. @returns the label of the source that did.
  * @throws {DownloadError} with what each source said
  */
 export async function fetchAsset(
@@ -40,9 +41,8 @@ export async function fetchAsset(
       if (error.code === "download_disk_full") throw error;
       for (const { to } of source.files) await rm(join(context.directory, to), { recursive: true, force: true });
       await rm(context.scratch, { recursive: true, force: true });
-      const failure = { source: label, error };
-      failures.push(failure);
-      onFailure(failure);
+      failures.push({ source: label, error });
+      if (source !== sources.at(-1)) onFailure({ source: label, error });
     }
   }
   throw combined(name, failures);

@@ -10,8 +10,8 @@
 import { readFileSync, statSync } from "node:fs";
 import { mkdir, readdir, rename, rm, statfs, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { type ListedFile, listFiles } from "./checksum.ts";
-import { diskFull, systemCode } from "./failure.ts";
+import { diskFull } from "./failure.ts";
+import { bytesUnder, type ListedFile, listFiles } from "./folder.ts";
 import { type LockOptions, withLock } from "./lock.ts";
 
 const RECORD = "files.json";
@@ -93,23 +93,14 @@ export class CacheEntry {
 }
 
 /**
- * Refuses a pull that the disk cannot hold, before it fills the disk.
+ * Refuses a pull that the disk cannot hold, before it fills the disk. What lies in `partial` is there already.
  * @throws {DownloadError} download_disk_full
  */
-export async function requireFreeBytes(directory: string, neededBytes: number): Promise<void> {
+export async function requireFreeBytes(directory: string, neededBytes: number, partial: string): Promise<void> {
   const { bavail, bsize, blocks } = await statfs(directory);
+  const freeBytes = bavail * bsize;
+  const missingBytes = neededBytes - (await bytesUnder(partial));
   // Some network and virtual disks report nothing.
-  if (blocks === 0 || bavail * bsize >= neededBytes) return;
-  throw diskFull(directory, `needs ${neededBytes} bytes, has ${bavail * bsize}`);
-}
-
-/** Names of the folders in `directory`; none when it does not exist. */
-export async function folders(directory: string): Promise<string[]> {
-  try {
-    const entries = await readdir(directory, { withFileTypes: true });
-    return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
-  } catch (error) {
-    if (systemCode(error) === "ENOENT") return [];
-    throw error;
-  }
+  if (blocks === 0 || freeBytes >= missingBytes) return;
+  throw diskFull(directory, `needs ${missingBytes} bytes, has ${freeBytes}`);
 }

@@ -1,9 +1,10 @@
 /** Digests of files and folders, read as streams. */
 import { createHash, type Hash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { readdir, stat } from "node:fs/promises";
-import { join, relative, sep } from "node:path";
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
 import { checksumFailure } from "./failure.ts";
+import { listFiles } from "./folder.ts";
 
 /** `git-sha1` is git's blob id, which the hub gives for small files that are not in LFS. */
 export interface Digest {
@@ -32,25 +33,6 @@ export async function fileDigest(kind: Digest["kind"], path: string, signal?: Ab
 export async function checkFile(path: string, what: string, expected: Digest, signal?: AbortSignal): Promise<void> {
   const found = await fileDigest(expected.kind, path, signal);
   if (found !== expected.hex) throw checksumFailure(what, expected.kind, expected.hex, found);
-}
-
-export interface ListedFile {
-  /** With `/`, from the folder's root. */
-  readonly path: string;
-  readonly bytes: number;
-}
-
-/** Every file under `directory`, in the order of its path's bytes. */
-export async function listFiles(directory: string): Promise<ListedFile[]> {
-  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
-  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
-  const listed = await Promise.all(
-    files.map(async (path) => ({
-      path: relative(directory, path).split(sep).join("/"),
-      bytes: (await stat(path)).size,
-    })),
-  );
-  return listed.sort((a, b) => Buffer.compare(Buffer.from(a.path), Buffer.from(b.path)));
 }
 
 /** SHA-256 of the lines `path`, size and sha256 of each file, in the order of `listFiles`. */

@@ -1,10 +1,9 @@
 /** Runs a registry's own command line client, so that the mirrors, proxies and credentials of its user hold. */
 import { spawn } from "node:child_process";
-import { readdir, stat } from "node:fs/promises";
-import { join } from "node:path";
 import { DownloadError, type ErrorCode } from "../errors.ts";
 import type { DownloadContext } from "./download.ts";
 import { diskFull } from "./failure.ts";
+import { bytesUnder } from "./folder.ts";
 
 const OUTPUT_MAX = 16_384;
 const WATCH_MS = 250;
@@ -123,17 +122,4 @@ function watch(call: ClientCall, context: DownloadContext): () => void {
     stopped = true;
     stop();
   };
-}
-
-/** Files come and go while this looks; what is gone counts as nothing. */
-async function bytesUnder(directory: string): Promise<number> {
-  const entries = await readdir(directory, { recursive: true, withFileTypes: true }).catch(() => []);
-  const sizes = entries.map(async (entry) => {
-    if (!entry.isFile()) return 0;
-    return await stat(join(entry.parentPath, entry.name)).then(
-      (found) => found.size,
-      () => 0,
-    );
-  });
-  return (await Promise.all(sizes)).reduce((sum, bytes) => sum + bytes, 0);
 }

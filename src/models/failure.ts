@@ -80,14 +80,10 @@ export function toDownloadError(error: unknown, what: string, directory: string)
     });
   }
   const reason = code ?? (error instanceof Error ? error.message : String(error));
-  return new DownloadError(
-    "download_unreachable",
-    `cannot reach the source of ${what} (${reason}); check the network`,
-    {
-      retryable: true,
-      cause: error,
-    },
-  );
+  return new DownloadError("download_unreachable", `no connection for ${what} (${reason}); check the network`, {
+    retryable: true,
+    cause: error,
+  });
 }
 
 export interface RefusalContext {

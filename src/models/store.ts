@@ -7,9 +7,10 @@ import { type Clock, systemClock } from "../util/clock.ts";
 import { type Log, silentLog } from "../util/log.ts";
 import { suggestion } from "../util/nearest.ts";
 import { fetchAsset } from "./asset.ts";
-import { CacheEntry, folders, requireFreeBytes } from "./cache.ts";
+import { CacheEntry, requireFreeBytes } from "./cache.ts";
 import { CATALOG } from "./catalog.ts";
 import { toDownloadError } from "./failure.ts";
+import { folders } from "./folder.ts";
 import type { CatalogModel, Source } from "./model.ts";
 import { prepareMoonshine } from "./preparation/moonshine.ts";
 import { preparePiper } from "./preparation/piper.ts";
@@ -189,7 +190,7 @@ export class ModelStore {
     const { name, entry, onProgress } = pull;
     // The process that had the lock before may have pulled it.
     if (this.find(name) !== null) return;
-    await requireFreeBytes(this.cacheDir, neededBytes(model));
+    await requireFreeBytes(this.cacheDir, modelBytes(model), entry.partial);
     await entry.publish(versionOf(model), async (directory) => {
       const context = this.#context(pull, directory);
       const sources: string[] = [];
@@ -220,10 +221,8 @@ export class ModelStore {
       if (files.length === 0) {
         throw new DownloadError("download_not_found", `hub ${name} has no file for ${include?.join(", ") ?? "*"}`);
       }
-      await requireFreeBytes(
-        this.cacheDir,
-        files.reduce((sum, { bytes }) => sum + bytes, 0),
-      );
+      const neededBytes = files.reduce((sum, { bytes }) => sum + bytes, 0);
+      await requireFreeBytes(this.cacheDir, neededBytes, entry.partial);
       await entry.publish(version, async (directory) => {
         const repository = new HubRepository(name, this.#context(pull, directory));
         for (const file of files) await repository.download(commit, file, file.path);
@@ -241,7 +240,7 @@ export class ModelStore {
       clock: this.#clock,
       signal,
       report: (progress) => onProgress({ ...progress, model: name } as ModelProgress),
-      hub: { endpoint: hfEndpoint.replace(/\/+$/, ""), token: hfToken },
+      hub: { endpoint: hfEndpoint.replace(/\/+$/, ""), token: hfToken || null },
       directory,
       partial: entry.partial,
       scratch: entry.scratch,
@@ -280,7 +279,7 @@ function hasLocalSources(model: CatalogModel): boolean {
 }
 
 /** The model, and the largest archive that lies beside it while it is unpacked. */
-function neededBytes(model: CatalogModel): number {
+function modelBytes(model: CatalogModel): number {
   const archiveBytes = (source: Source | undefined): number =>
     source !== undefined && "archiveBytes" in source ? source.archiveBytes : 0;
   return model.bytes + Math.max(0, ...model.assets.map(([first]) => archiveBytes(first)));

@@ -67,7 +67,7 @@ export class HubRepository {
       {
         url: `${hub.endpoint}/${this.#repository}/resolve/${commit}/${path}`,
         item: file.path,
-        headers: hub.token === null ? {} : { authorization: `Bearer ${hub.token}` },
+        headers: this.#authorization,
         target: join(directory, to),
         partial: join(partial, partialName(`${this.#repository}/${file.path}`, file.digest?.hex ?? commit)),
         bytes: file.bytes,
@@ -77,18 +77,20 @@ export class HubRepository {
       this.#context,
     );
   }
-  #access(): { hubUrl: string; accessToken?: string; fetch: typeof globalThis.fetch } {
-    const { hub } = this.#context;
-    return {
-      hubUrl: hub.endpoint,
-      ...(hub.token !== null && { accessToken: hub.token }),
-      fetch: (input, init) => this.#fetch(input, init),
-    };
+  /** The token goes in here: the library takes only those of the hub itself, and mirrors have their own. */
+  #access(): { hubUrl: string; fetch: typeof globalThis.fetch } {
+    return { hubUrl: this.#context.hub.endpoint, fetch: (input, init) => this.#fetch(input, init) };
+  }
+  get #authorization(): Record<string, string> {
+    const { token } = this.#context.hub;
+    return token === null ? {} : { authorization: `Bearer ${token}` };
   }
   /** Answers that are not metadata become our errors before the library makes its own of them. */
   async #fetch(input: Parameters<typeof fetch>[0], init?: RequestInit): Promise<Response> {
-    const { hub, signal } = this.#context;
-    const response = await this.#context.fetch(input, { ...init, signal });
+    const { hub, signal, fetch } = this.#context;
+    const headers = new Headers(init?.headers);
+    for (const [name, value] of Object.entries(this.#authorization)) headers.set(name, value);
+    const response = await fetch(input, { ...init, headers, signal });
     if (response.ok) return response;
     await response.body?.cancel();
     const retryAfterS = Number(response.headers.get("retry-after") ?? Number.NaN);
