@@ -23,6 +23,7 @@ import { ClientSecrets, type SessionGrant } from "./client-secrets.ts";
 import { readIce } from "./ice.ts";
 import { Metrics } from "./metrics.ts";
 import { OriginPolicy } from "./origins.ts";
+import { pageRoutes } from "./page.ts";
 import { Readiness } from "./readiness.ts";
 import { type ConnectSession, Reception } from "./reception.ts";
 import { type App, createApp, type RouteGroup } from "./routes.ts";
@@ -141,6 +142,7 @@ class AntiphonServer implements Server {
     const app = createApp({ ...shared, reception }, [
       clientSecretRoutes(secrets, sessions.describe),
       callRoutes(calls),
+      pageRoutes(),
     ]);
     const upgrades = new Upgrades({
       reception,

@@ -1,0 +1,330 @@
+/** The talk page: one button, a conversation, and everything that can get in its way. */
+import { Captions } from "./captions.ts";
+import { type ClientEvent, type RealtimeConnection, unreachable } from "./connection.ts";
+import { Controls } from "./controls.ts";
+import { Details } from "./details.ts";
+import { openMicrophone } from "./microphone.ts";
+import { element } from "./page.ts";
+import { ProblemPanel } from "./problem-panel.ts";
+import { connectionGone, connectionLost, type Problem, type ProblemAction, TalkFailure } from "./problems.ts";
+import { type Settings, SettingsDialog } from "./settings.ts";
+import { type ServerEvent, TalkModel } from "./talk-model.ts";
+import { openWebRtc } from "./webrtc-connection.ts";
+import { openWebSocket, WIRE_HZ } from "./websocket-connection.ts";
+
+/** Pauses before the attempts to get a lost call back. */
+const RECONNECT_SECONDS = [1, 2, 4, 8, 15];
+/** Servers that are full or away are asked again this often. */
+const RETRIES_MAX = 20;
+/** Shorter than this, a press was a slip. */
+const HOLD_MS_MIN = 250;
+/** What was said last is still on its way when the button is let go. */
+const HOLD_TAIL_MS = 200;
+/** Refusals of what is no longer so: the page and the server changed their minds at the same time. */
+const HARMLESS = [
+  "response_cancel_not_active",
+  "invalid_truncation",
+  "item_not_found",
+  "input_audio_buffer_commit_empty",
+];
+
+interface Call {
+  readonly connection: RealtimeConnection;
+  readonly microphone: MediaStream | null;
+  readonly audio: AudioContext;
+}
+
+class App {
+  #model = new TalkModel();
+  readonly #captions = new Captions();
+  readonly #details = new Details();
+  readonly #settings = new SettingsDialog((now, before) => this.#settingsChanged(now, before));
+  readonly #problem = new ProblemPanel((action) => this.#act(action));
+  readonly #controls = new Controls({
+    toggle: () => (this.#isIdle ? void this.#begin(true) : this.#end()),
+    interrupt: () => this.#interrupt(),
+    mute: (isMuted) => this.#call?.connection.setMicrophone(!isMuted),
+    hold: (isHeld) => (isHeld ? this.#holdStarted() : this.#holdEnded()),
+    say: (text) => void this.#say(text),
+    levels: () => ({
+      input: this.#call?.connection.inputLevel() ?? 0,
+      output: this.#call?.connection.outputLevel() ?? 0,
+    }),
+  });
+  #call: Call | null = null;
+  /** Set while a call is being opened. */
+  #opening: AbortController | null = null;
+  #withMicrophone = true;
+  #retryCount = 0;
+  #isReconnecting = false;
+  #holdStartMs = 0;
+  /** The session of the settings as the server has it. */
+  #sentSession = "";
+
+  constructor() {
+    this.#render();
+    addEventListener("pagehide", () => this.#release());
+  }
+
+  get #isIdle(): boolean {
+    return this.#call === null && this.#opening === null;
+  }
+  get #isPushToTalk(): boolean {
+    return this.#settings.settings.turns === "push";
+  }
+
+  /** A new conversation. */
+  async #begin(withMicrophone: boolean): Promise<void> {
+    this.#model = new TalkModel();
+    this.#captions.clear();
+    this.#withMicrophone = withMicrophone;
+    this.#isReconnecting = false;
+    this.#retryCount = 0;
+    await this.#connect();
+  }
+
+  async #connect(): Promise<void> {
+    const startMs = performance.now();
+    const opening = new AbortController();
+    this.#opening = opening;
+    this.#problem.hide();
+    this.#details.began();
+    this.#render();
+    try {
+      const call = await this.#open(opening.signal, () => this.#details.connected(performance.now() - startMs));
+      if (opening.signal.aborted) return release(call);
+      this.#call = call;
+      this.#connected(call);
+    } catch (error) {
+      if (!opening.signal.aborted) this.#failed(error);
+    } finally {
+      if (this.#opening === opening) this.#opening = null;
+      this.#render();
+    }
+  }
+
+  async #open(signal: AbortSignal, created: () => void): Promise<Call> {
+    const { settings } = this.#settings;
+    const isWebSocket = settings.transport === "websocket";
+    // At the wire's own rate, what a WebSocket brings is resampled by the browser.
+    const audio = new AudioContext({ latencyHint: "interactive", ...(isWebSocket ? { sampleRate: WIRE_HZ } : {}) });
+    void audio.resume();
+    let microphone: MediaStream | null = null;
+    try {
+      microphone = this.#withMicrophone ? await openMicrophone(settings.deviceId) : null;
+      signal.throwIfAborted();
+      const session = this.#session(settings);
+      this.#sentSession = JSON.stringify(session);
+      const listener = {
+        received: (event: ServerEvent) => {
+          if (event.type === "session.created") created();
+          this.#received(event);
+        },
+        sent: (event: ClientEvent) => this.#details.add("sent", event),
+        playing: (isPlaying: boolean) => {
+          this.#model.setPlaying(isPlaying, performance.now());
+          this.#render();
+        },
+        lost: (problem: Problem | null) => this.#lost(problem),
+      };
+      const options = { microphone, audio, session, key: settings.key, listener, signal };
+      const connection = await (isWebSocket ? openWebSocket(options) : openWebRtc(options));
+      return { connection, microphone, audio };
+    } catch (error) {
+      stopTracks(microphone);
+      void audio.close();
+      throw error;
+    }
+  }
+
+  #connected({ connection, microphone }: Call): void {
+    connection.setMicrophone(!this.#isPushToTalk && !this.#controls.isMuted);
+    microphone?.getAudioTracks()[0]?.addEventListener("ended", () => {
+      this.#captions.note("The microphone was taken away. End the call and start again to choose another.");
+    });
+    if (this.#isReconnecting) this.#restoreHistory(connection);
+    this.#isReconnecting = false;
+    this.#retryCount = 0;
+  }
+
+  /** The new session learns what was said in the lost one. */
+  #restoreHistory(connection: RealtimeConnection): void {
+    for (const { itemId, speaker, text, heardLength } of this.#model.captions) {
+      const said = text.slice(0, heardLength ?? text.length).trim();
+      if (said === "") continue;
+      const role = speaker === "you" ? "user" : "assistant";
+      const content = [{ type: speaker === "you" ? "input_text" : "output_text", text: said }];
+      connection.send({ type: "conversation.item.create", item: { id: itemId, type: "message", role, content } });
+    }
+  }
+
+  #session({ instructions, voice, turns }: Settings): Record<string, unknown> {
+    const detection = { semantic: { type: "semantic_vad" }, silence: { type: "server_vad" }, push: null }[turns];
+    return {
+      type: "realtime",
+      output_modalities: ["audio"],
+      ...(instructions === "" ? {} : { instructions }),
+      audio: {
+        input: { transcription: {}, turn_detection: detection },
+        ...(voice === "" ? {} : { output: { voice } }),
+      },
+    };
+  }
+
+  #received(event: ServerEvent): void {
+    this.#details.add("received", event);
+    const wanted = this.#model.apply(event, performance.now());
+    if (wanted !== null) this.#send({ type: "conversation.item.retrieve", item_id: wanted.retrieve });
+    if (event.type === "error") {
+      const { code, message } = event["error"] as { code: string; message: string };
+      if (code === "voice_locked") this.#captions.note("The new voice speaks from the next call on.");
+      else if (!HARMLESS.includes(code) && this.#call !== null) this.#captions.note(message);
+    }
+    if (event.type === "response.done") {
+      const { status_details: details } = event["response"] as { status_details?: { error?: { code: string } } };
+      if (details?.error !== undefined) this.#captions.note(`The answer failed (${details.error.code}).`);
+    }
+    this.#render();
+  }
+
+  #send(event: ClientEvent): void {
+    this.#call?.connection.send(event);
+  }
+
+  #failed(error: unknown): void {
+    const { problem } = error instanceof TalkFailure ? error : unreachable(error);
+    if (this.#isReconnecting && this.#retryCount < RECONNECT_SECONDS.length) {
+      this.#scheduleReconnect();
+      return;
+    }
+    const isExhausted = this.#retryCount >= RETRIES_MAX || (this.#isReconnecting && problem.retrySeconds !== null);
+    this.#problem.show(
+      isExhausted ? { ...(this.#isReconnecting ? connectionGone : problem), retrySeconds: null } : problem,
+    );
+  }
+
+  #lost(problem: Problem | null): void {
+    this.#release();
+    if (problem !== null) this.#problem.show(problem);
+    else this.#scheduleReconnect();
+    this.#render();
+  }
+
+  #scheduleReconnect(): void {
+    this.#isReconnecting = true;
+    this.#problem.show(connectionLost(RECONNECT_SECONDS[this.#retryCount] ?? 15));
+  }
+
+  #act(action: ProblemAction): void {
+    if (action === "retry") {
+      this.#retryCount += 1;
+      void this.#connect();
+    }
+    if (action === "type") {
+      this.#withMicrophone = false;
+      element("message").focus();
+    }
+    if (action === "settings") this.#settings.open();
+    if (action === "websocket") {
+      this.#settings.change({ transport: "websocket" });
+      void this.#connect();
+    }
+  }
+
+  #end(): void {
+    this.#opening?.abort(new DOMException("ended by the user", "AbortError"));
+    this.#opening = null;
+    this.#problem.hide();
+    this.#release();
+    this.#render();
+  }
+
+  #release(): void {
+    if (this.#call !== null) release(this.#call);
+    this.#call = null;
+    this.#model.disconnected();
+  }
+
+  #interrupt(): void {
+    if (this.#model.responseId !== null) this.#send({ type: "response.cancel" });
+    if (this.#model.isPlaying) this.#call?.connection.silence();
+  }
+
+  #holdStarted(): void {
+    if (this.#call === null) return;
+    this.#interrupt();
+    this.#send({ type: "input_audio_buffer.clear" });
+    this.#call.connection.setMicrophone(true);
+    this.#holdStartMs = performance.now();
+  }
+
+  #holdEnded(): void {
+    const call = this.#call;
+    const heldMs = performance.now() - this.#holdStartMs;
+    setTimeout(() => {
+      if (call === null || this.#call !== call || this.#controls.isHeld) return;
+      call.connection.setMicrophone(false);
+      if (heldMs < HOLD_MS_MIN) {
+        this.#send({ type: "input_audio_buffer.clear" });
+        this.#controls.hint("Hold while you speak");
+        return;
+      }
+      this.#send({ type: "input_audio_buffer.commit" });
+      this.#respond();
+    }, HOLD_TAIL_MS);
+  }
+
+  /** Text works without a call, and without a microphone. */
+  async #say(text: string): Promise<void> {
+    if (this.#isIdle) await this.#begin(false);
+    this.#interrupt();
+    this.#send({
+      type: "conversation.item.create",
+      item: { type: "message", role: "user", content: [{ type: "input_text", text }] },
+    });
+    this.#respond();
+  }
+
+  #respond(): void {
+    if (this.#call === null) return;
+    this.#model.turnEnded(performance.now());
+    this.#send({ type: "response.create" });
+    this.#render();
+  }
+
+  #settingsChanged(now: Settings, before: Settings): void {
+    const session = this.#session(now);
+    if (this.#call !== null && JSON.stringify(session) !== this.#sentSession) {
+      this.#sentSession = JSON.stringify(session);
+      this.#send({ type: "session.update", session });
+      this.#call.connection.setMicrophone(!this.#isPushToTalk && !this.#controls.isMuted);
+    }
+    const needsCall = now.transport !== before.transport || now.deviceId !== before.deviceId || now.key !== before.key;
+    if (this.#call !== null && needsCall)
+      this.#captions.note("The new connection settings hold from the next call on.");
+    this.#render();
+  }
+
+  #render(): void {
+    this.#captions.render(this.#model.captions);
+    this.#details.renderLatency(this.#model.turns);
+    this.#controls.render({
+      phase: this.#call !== null ? this.#model.phase : this.#opening !== null ? "connecting" : "idle",
+      hasMicrophone: this.#call !== null && this.#call.microphone !== null,
+      isPushToTalk: this.#isPushToTalk,
+      transport: this.#call === null ? null : this.#settings.settings.transport,
+    });
+  }
+}
+
+function release({ connection, microphone, audio }: Call): void {
+  connection.close();
+  stopTracks(microphone);
+  void audio.close();
+}
+
+function stopTracks(stream: MediaStream | null): void {
+  for (const track of stream?.getTracks() ?? []) track.stop();
+}
+
+new App();

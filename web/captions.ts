@@ -1,0 +1,55 @@
+/** Both sides of the conversation as text. Words that were cut off are struck out. */
+import { element, make } from "./page.ts";
+import type { Caption } from "./talk-model.ts";
+
+const NAMES = { you: "You", assistant: "Antiphon" } as const;
+/** Closer to the end than this, the list follows what is new. */
+const FOLLOW_PX = 120;
+
+export class Captions {
+  readonly #list = element("captions");
+  readonly #scroll = element("scroll");
+  readonly #welcome = element("welcome");
+  readonly #rows = new Map<string, { readonly row: HTMLElement; shown: string }>();
+
+  render(captions: readonly Caption[]): void {
+    const isAtEnd = this.#scroll.scrollHeight - this.#scroll.scrollTop - this.#scroll.clientHeight < FOLLOW_PX;
+    for (const caption of captions) {
+      const shown = `${caption.status}${caption.heardLength}${caption.text}`;
+      const known = this.#rows.get(caption.itemId);
+      if (known?.shown === shown) continue;
+      const row = known?.row ?? this.#list.appendChild(make("li", `caption ${caption.speaker}`));
+      row.replaceChildren(make("span", "who", NAMES[caption.speaker]), words(caption));
+      row.dataset["status"] = caption.status;
+      // A turn in which nothing was said leaves no line.
+      row.hidden = caption.status === "done" && caption.text === "";
+      this.#rows.set(caption.itemId, { row, shown });
+    }
+    this.#welcome.hidden = this.#list.children.length > 0;
+    if (isAtEnd) this.#scroll.scrollTop = this.#scroll.scrollHeight;
+  }
+
+  note(text: string): void {
+    this.#list.append(make("li", "note", text));
+    this.#scroll.scrollTop = this.#scroll.scrollHeight;
+    this.#welcome.hidden = true;
+  }
+
+  clear(): void {
+    this.#list.replaceChildren();
+    this.#rows.clear();
+    this.#welcome.hidden = false;
+  }
+}
+
+function words({ text, status, heardLength }: Caption): HTMLElement {
+  if (status === "failed") return make("p", "missing", "This could not be understood.");
+  if (text === "") {
+    const dots = make("p", "dots", make("i", ""), make("i", ""), make("i", ""));
+    dots.setAttribute("aria-hidden", "true");
+    return dots;
+  }
+  if (heardLength === null || heardLength >= text.trimEnd().length) return make("p", "", text);
+  const unheard = make("s", "", make("span", "hidden", "Cut off: "), text.slice(heardLength));
+  return make("p", "", text.slice(0, heardLength), unheard);
+}

@@ -1,0 +1,60 @@
+/** What went wrong and what to do, with a countdown where the page tries again by itself. */
+import { element, make } from "./page.ts";
+import type { Problem, ProblemAction } from "./problems.ts";
+
+const LABELS: Readonly<Record<ProblemAction, string>> = {
+  retry: "Try again",
+  type: "Type instead",
+  websocket: "Use a WebSocket",
+  settings: "Settings",
+  dismiss: "Close",
+};
+
+export class ProblemPanel {
+  readonly #panel = element("problem");
+  readonly #onAction: (action: ProblemAction) => void;
+  #timer = 0;
+
+  constructor(onAction: (action: ProblemAction) => void) {
+    this.#onAction = onAction;
+  }
+
+  show(problem: Problem): void {
+    clearInterval(this.#timer);
+    element("problem-title").textContent = problem.title;
+    element("problem-advice").textContent = problem.advice;
+    const buttons = problem.actions.map((action, index) => {
+      const button = make("button", index === 0 ? "primary" : "quiet", LABELS[action]);
+      button.type = "button";
+      button.addEventListener("click", () => {
+        this.hide();
+        this.#onAction(action);
+      });
+      return { action, button };
+    });
+    element("problem-actions").replaceChildren(...buttons.map(({ button }) => button));
+    this.#panel.hidden = false;
+    const retry = buttons.find(({ action }) => action === "retry")?.button;
+    if (problem.retrySeconds !== null && retry !== undefined) this.#countDown(problem.retrySeconds, retry);
+  }
+
+  hide(): void {
+    clearInterval(this.#timer);
+    this.#panel.hidden = true;
+  }
+
+  /** The button counts, the announcement does not repeat. */
+  #countDown(seconds: number, button: HTMLButtonElement): void {
+    let left = seconds;
+    const label = (): void => {
+      button.textContent = `Try again (${left} s)`;
+    };
+    label();
+    this.#timer = setInterval(() => {
+      left -= 1;
+      if (left > 0) return label();
+      this.hide();
+      this.#onAction("retry");
+    }, 1000);
+  }
+}

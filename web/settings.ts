@@ -1,0 +1,128 @@
+/** The choices that outlive the page, and the dialog that makes them. */
+import { listMicrophones } from "./microphone.ts";
+import { element, make } from "./page.ts";
+
+export interface Settings {
+  readonly voice: string;
+  readonly instructions: string;
+  readonly turns: "semantic" | "silence" | "push";
+  readonly transport: "webrtc" | "websocket";
+  readonly deviceId: string;
+  readonly key: string;
+}
+
+const DEFAULTS: Settings = {
+  voice: "",
+  instructions: "",
+  turns: "semantic",
+  transport: "webrtc",
+  deviceId: "",
+  key: "",
+};
+const STORE = "antiphon.settings";
+
+export class SettingsDialog {
+  readonly #dialog = element<HTMLDialogElement>("settings");
+  readonly #form = this.#dialog.querySelector("form") as HTMLFormElement;
+  readonly #voice = element<HTMLSelectElement>("voice");
+  readonly #device = element<HTMLSelectElement>("device");
+  readonly #onChange: (settings: Settings, before: Settings) => void;
+  #settings: Settings = load();
+
+  constructor(onChange: (settings: Settings, before: Settings) => void) {
+    this.#onChange = onChange;
+    element("open-settings").addEventListener("click", () => this.open());
+    this.#dialog.addEventListener("close", () => this.#read());
+    // A click beside the dialog closes it, as its form would.
+    this.#dialog.addEventListener("click", ({ target }) => {
+      if (target === this.#dialog) this.#dialog.close();
+    });
+  }
+
+  get settings(): Settings {
+    return this.#settings;
+  }
+
+  open(): void {
+    this.#write();
+    void this.#offerMicrophones();
+    void this.#offerVoices();
+    this.#dialog.showModal();
+  }
+
+  change(change: Partial<Settings>): void {
+    const before = this.#settings;
+    this.#settings = { ...before, ...change };
+    save(this.#settings);
+    this.#onChange(this.#settings, before);
+  }
+
+  /** The voices of the server, as far as it tells. */
+  async #offerVoices(): Promise<void> {
+    const { key, voice } = this.#settings;
+    const headers = key === "" ? {} : { Authorization: `Bearer ${key}` };
+    const response = await fetch("/v1/voices", { headers }).catch(() => null);
+    if (response === null || !response.ok) return;
+    const { data } = (await response.json()) as { data: { id: string }[] };
+    offer(this.#voice, voice, [["", "Default"], ...data.map(({ id }) => [id, id] as const)]);
+  }
+
+  async #offerMicrophones(): Promise<void> {
+    const devices = await listMicrophones();
+    const choices = devices.map(({ deviceId, label }) => [deviceId, label] as const);
+    offer(this.#device, this.#settings.deviceId, [["", "System default"], ...choices]);
+  }
+
+  #write(): void {
+    const { voice, instructions, turns, transport, deviceId, key } = this.#settings;
+    offer(this.#voice, voice, [["", "Default"]]);
+    offer(this.#device, deviceId, [["", "System default"]]);
+    element<HTMLTextAreaElement>("instructions").value = instructions;
+    element<HTMLInputElement>("key").value = key;
+    (this.#form.elements.namedItem("turns") as RadioNodeList).value = turns;
+    (this.#form.elements.namedItem("transport") as RadioNodeList).value = transport;
+  }
+
+  #read(): void {
+    this.change({
+      voice: this.#voice.value,
+      instructions: element<HTMLTextAreaElement>("instructions").value.trim(),
+      turns: (this.#form.elements.namedItem("turns") as RadioNodeList).value as Settings["turns"],
+      transport: (this.#form.elements.namedItem("transport") as RadioNodeList).value as Settings["transport"],
+      deviceId: this.#device.value,
+      key: element<HTMLInputElement>("key").value.trim(),
+    });
+  }
+}
+
+/** The choices of `select`, with the one that is set even where it is not among them. */
+function offer(select: HTMLSelectElement, chosen: string, choices: readonly (readonly [string, string])[]): void {
+  const all = choices.some(([value]) => value === chosen) ? choices : [...choices, [chosen, chosen] as const];
+  select.replaceChildren(
+    ...all.map(([value, label]) => {
+      const option = make("option", "", label);
+      option.value = value;
+      return option;
+    }),
+  );
+  select.value = chosen;
+}
+
+function load(): Settings {
+  try {
+    const stored = JSON.parse(localStorage.getItem(STORE) ?? "{}") as Partial<Settings>;
+    return { ...DEFAULTS, ...stored, key: sessionStorage.getItem(STORE) ?? "" };
+  } catch {
+    return DEFAULTS;
+  }
+}
+
+/** The key stays with the tab. */
+function save({ key, ...rest }: Settings): void {
+  try {
+    localStorage.setItem(STORE, JSON.stringify(rest));
+    sessionStorage.setItem(STORE, key);
+  } catch {
+    // A browser that keeps nothing forgets the choices with the page, no more.
+  }
+}
