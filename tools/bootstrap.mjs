@@ -94,17 +94,13 @@ function setUp() {
 
 /** The last line printed is `N passed, N failed, N skipped`, whatever happens before the tests. */
 function test(filters) {
-  for (const [what, args] of [
-    ["lint", ["biome", "check", "."]],
-    ["type check", ["tsc", "--noEmit"]],
-    ["test models", ["antiphon", "models", "pull", ...TEST_MODELS]],
+  const main = join(root, "dist", "main.js");
+  for (const [what, command, args] of [
+    ["lint and type check", "npm", ["run", "--silent", "check"]],
+    ["test models", process.execPath, [main, "models", "pull", ...TEST_MODELS]],
   ]) {
     say(`antiphon: ${what}…`);
-    const [tool, ...rest] = args;
-    const status =
-      tool === "antiphon"
-        ? run(process.execPath, [join(root, "dist", "main.js"), ...rest])
-        : run("npx", ["--no-install", tool, ...rest]);
+    const status = run(command, args);
     if (status !== 0) {
       say(`antiphon: ${what} failed.`);
       process.stdout.write("0 passed, 1 failed, 0 skipped\n");
