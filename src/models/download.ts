@@ -1,8 +1,9 @@
 /**
  * One file over HTTP onto the disk: resumed where an earlier try ended, tried again on passing faults, checked, and
- * renamed to its name only when whole. The partial file lies beside a note of the validator that makes resuming safe.
+ * given its name only when whole. The partial file lies beside a note of the validator that makes resuming safe, and
+ * stays until the whole model is published: a pull that fails later does not fetch this file again.
  */
-import { mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { link, mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { DownloadError } from "../errors.ts";
 import type { Clock } from "../util/clock.ts";
@@ -58,8 +59,8 @@ export async function download(request: DownloadRequest, context: DownloadContex
     }
   }
   const doneBytes = await sizeOf(request.partial);
-  await rename(request.partial, request.target);
-  await discard(request.partial);
+  // A second name for the same bytes; a file system without them gives up the first one.
+  await link(request.partial, request.target).catch(() => rename(request.partial, request.target));
   context.report({ kind: "finished", item: request.item, doneBytes });
 }
 
