@@ -1,0 +1,128 @@
+/** Text as words: to compare what was said with what was understood, and to cut a text where a listener was cut off. */
+import { speakable } from "./speakable.ts";
+
+export interface WordSpan {
+  /** Lower case, compatibility forms resolved, apostrophes straight. */
+  readonly word: string;
+  /** Where it is in the text, in UTF-16 units, up to and not including `end`. */
+  readonly start: number;
+  readonly end: number;
+}
+
+/**
+ * Letters and digits, with an apostrophe inside a word or a separator inside a number; a hyphen divides. In scripts without
+ * spaces each character is a word.
+ */
+const WORD =
+  /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}]\p{M}*|(?:(?![\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}])[\p{L}\p{M}\p{N}])+(?:(?:['’](?=\p{L})|(?<=\p{N})[.,:](?=\p{N}))(?:(?![\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}])[\p{L}\p{M}\p{N}])+)*/gu;
+
+export function wordSpans(text: string): WordSpan[] {
+  return Array.from(text.matchAll(WORD), (match) => ({
+    word: normalized(match[0]),
+    start: match.index,
+    end: match.index + match[0].length,
+  }));
+}
+
+export function words(text: string): string[] {
+  return wordSpans(text).map((span) => span.word);
+}
+
+export interface WordErrors {
+  readonly substitutions: number;
+  readonly deletions: number;
+  readonly insertions: number;
+  /** Words of the reference. */
+  readonly words: number;
+  /** All errors per word of the reference; above 1 where more was added than there was. 0 if both are empty. */
+  readonly rate: number;
+}
+
+/** Compares as spoken: "25 km" and "twenty-five kilometers" are the same. */
+export function wordErrors(reference: string, hypothesis: string): WordErrors {
+  const wanted = words(speakable(reference));
+  const got = words(speakable(hypothesis));
+  let row: Alignment[] = got.map((_, i) => ({ substitutions: 0, deletions: 0, insertions: i + 1 }));
+  row.unshift({ substitutions: 0, deletions: 0, insertions: 0 });
+  for (const word of wanted) {
+    const next: Alignment[] = [{ ...row[0]!, deletions: row[0]!.deletions + 1 }];
+    for (const [i, other] of got.entries()) {
+      const diagonal = row[i]!;
+      const matched = word === other ? diagonal : { ...diagonal, substitutions: diagonal.substitutions + 1 };
+      const deleted = { ...row[i + 1]!, deletions: row[i + 1]!.deletions + 1 };
+      const inserted = { ...next[i]!, insertions: next[i]!.insertions + 1 };
+      next.push([matched, deleted, inserted].reduce((best, one) => (errorsOf(one) < errorsOf(best) ? one : best)));
+    }
+    row = next;
+  }
+  const best = row.at(-1)!;
+  const errors = errorsOf(best);
+  return { ...best, words: wanted.length, rate: wanted.length === 0 ? (errors > 0 ? 1 : 0) : errors / wanted.length };
+}
+
+/**
+ * The beginning of `current` on whose words both hypotheses agree, as `current` writes it, from its first character to the
+ * end of the last agreed word. What two hypotheses in a row agree on seldom changes any more.
+ */
+export function agreedText(previous: string, current: string): string {
+  const before = words(previous);
+  const now = wordSpans(current);
+  let agreed = 0;
+  while (agreed < now.length && now[agreed]!.word === before[agreed]) agreed++;
+  return agreed === 0 ? "" : current.slice(0, now[agreed - 1]!.end);
+}
+
+/**
+ * The beginning of `text` that was heard when `fraction` (0 to 1) of its audio was: whole words, those of which more than
+ * half was heard, with the punctuation behind them. A word takes as long as it has letters, a mark behind it a pause.
+ */
+export function heardText(text: string, fraction: number): string {
+  if (!(fraction > 0)) return "";
+  if (fraction >= 1) return text;
+  const spans = wordSpans(text);
+  const durations = spans.map(
+    (span, i) => speechUnits(span.word) + pauseUnits(text.slice(span.end, spans[i + 1]?.start)),
+  );
+  const heardUnits = fraction * durations.reduce((sum, units) => sum + units, 0);
+  let elapsed = 0;
+  let heard = 0;
+  for (; heard < spans.length; heard++) {
+    if (elapsed + speechUnits(spans[heard]!.word) / 2 >= heardUnits) break;
+    elapsed += durations[heard]!;
+  }
+  if (heard === 0) return "";
+  if (heard === spans.length) return text;
+  const end = spans[heard - 1]!.end;
+  return text.slice(0, end) + (/^[^\s\p{L}\p{N}([{<"“‘«]*/u.exec(text.slice(end, spans[heard]!.start))?.[0] ?? "");
+}
+
+interface Alignment {
+  readonly substitutions: number;
+  readonly deletions: number;
+  readonly insertions: number;
+}
+
+function errorsOf(alignment: Alignment): number {
+  return alignment.substitutions + alignment.deletions + alignment.insertions;
+}
+
+function normalized(word: string): string {
+  return word.normalize("NFKC").toLowerCase().replaceAll("’", "'");
+}
+
+/** About one a letter, with a share for the word itself; a digit is a word, a character of an unspaced script a syllable. */
+function speechUnits(word: string): number {
+  let units = 1;
+  for (const char of word) {
+    if (/\p{N}/u.test(char)) units += 4;
+    else if (/[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}]/u.test(char)) units += 2;
+    else if (/\p{L}/u.test(char)) units += 1;
+  }
+  return units;
+}
+
+/** The silence for what stands between two words. */
+function pauseUnits(between: string): number {
+  if (/[.!?…。！？\n]/.test(between)) return 5;
+  return /[,;:—–()，、；：]/.test(between) ? 3 : 0;
+}
