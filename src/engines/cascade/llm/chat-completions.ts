@@ -1,0 +1,174 @@
+/** Any server with OpenAI's `/v1/chat/completions`, streamed. */
+import { UpstreamError } from "../../../errors.ts";
+import type { TokenUsage, ToolChoice } from "../../engine.ts";
+import { Remote, type RemoteOptions } from "../remote.ts";
+import { estimatedTokens } from "./estimate.ts";
+import { eventData } from "./event-stream.ts";
+import { fitHistory } from "./fit-history.ts";
+import type { ChatMessage, Llm, LlmEndReason, LlmPart, LlmRequest } from "./llm.ts";
+
+export interface ChatCompletionsOptions extends RemoteOptions {
+  readonly model: string;
+  readonly images: boolean;
+  readonly tools: "native" | "prompted";
+  /** What is assumed of a context whose size the service does not tell. */
+  readonly contextTokens: number;
+}
+
+interface Chunk {
+  readonly choices?: readonly {
+    readonly delta?: { readonly content?: string | null; readonly tool_calls?: readonly CallDelta[] };
+    readonly finish_reason?: string | null;
+  }[];
+  readonly usage?: {
+    readonly prompt_tokens?: number;
+    readonly completion_tokens?: number;
+    readonly prompt_tokens_details?: { readonly cached_tokens?: number } | null;
+  } | null;
+  readonly error?: unknown;
+}
+interface CallDelta {
+  readonly index?: number;
+  readonly id?: string | null;
+  readonly function?: { readonly name?: string | null; readonly arguments?: string | null };
+}
+
+export class ChatCompletions implements Llm {
+  readonly name: string;
+  readonly images: boolean;
+  readonly tools: "native" | "prompted";
+  readonly #remote: Remote;
+  readonly #contextTokens: number;
+
+  constructor({ model, images, tools, contextTokens, ...options }: ChatCompletionsOptions) {
+    this.name = model;
+    this.images = images;
+    this.tools = tools;
+    this.#contextTokens = contextTokens;
+    this.#remote = new Remote(options);
+  }
+  async *generate(request: LlmRequest): AsyncIterable<LlmPart> {
+    const { signal } = request;
+    const messages = fitHistory(request.messages, {
+      tokensMax: this.#contextTokens,
+      truncation: request.truncation,
+      count: estimatedTokens,
+    });
+    const response = await this.#remote.post({
+      path: "/chat/completions",
+      body: this.#body(request, messages),
+      signal,
+    });
+    const reader = new ChunkReader(request.sessionKey);
+    for await (const data of eventData(this.#remote.chunks(response, signal))) {
+      if (data === "[DONE]") break;
+      yield* reader.take(this.#parse(data));
+    }
+    yield* reader.finish();
+  }
+  forget(): void {}
+  async [Symbol.asyncDispose](): Promise<void> {}
+
+  #body(request: LlmRequest, messages: readonly ChatMessage[]): object {
+    const { tools, toolChoice, parallelToolCalls, temperature, outputTokensMax } = request;
+    return {
+      model: this.name,
+      messages: messages.map(wireMessage),
+      stream: true,
+      stream_options: { include_usage: true },
+      ...(temperature === null ? {} : { temperature }),
+      ...(outputTokensMax === null ? {} : { max_tokens: outputTokensMax }),
+      ...(tools.length === 0
+        ? {}
+        : {
+            tools: tools.map(({ name, description, parameters }) => ({
+              type: "function",
+              function: { name, description, parameters },
+            })),
+            tool_choice: wireToolChoice(toolChoice),
+            ...(parallelToolCalls ? {} : { parallel_tool_calls: false }),
+          }),
+    };
+  }
+  #parse(data: string): Chunk {
+    let chunk: Chunk;
+    try {
+      chunk = JSON.parse(data) as Chunk;
+    } catch (cause) {
+      throw new UpstreamError("upstream_failed", `${this.#remote.host} sent an event that is not JSON.`, { cause });
+    }
+    if (chunk.error === undefined) return chunk;
+    throw new UpstreamError("upstream_failed", `${this.#remote.host} failed in the middle of its answer.`);
+  }
+}
+
+/** Puts streamed pieces together: calls by their index, the end with the usage that comes after it. */
+class ChunkReader {
+  readonly #calls = new Map<number, { callId: string; name: string; argumentsJson: string }>();
+  readonly #key: string;
+  #reason: LlmEndReason = "stop";
+  #usage: TokenUsage = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0 };
+
+  constructor(key: string) {
+    this.#key = key;
+  }
+  *take({ choices, usage }: Chunk): Iterable<LlmPart> {
+    if (usage) {
+      this.#usage = {
+        inputTokens: usage.prompt_tokens ?? 0,
+        cachedInputTokens: usage.prompt_tokens_details?.cached_tokens ?? 0,
+        outputTokens: usage.completion_tokens ?? 0,
+      };
+    }
+    const [choice] = choices ?? [];
+    if (choice?.finish_reason === "length") this.#reason = "max_output_tokens";
+    if (choice?.finish_reason === "content_filter") this.#reason = "content_filter";
+    const { content, tool_calls } = choice?.delta ?? {};
+    if (typeof content === "string" && content !== "") yield { type: "text", delta: content };
+    for (const call of tool_calls ?? []) yield* this.#call(call);
+  }
+  *finish(): Iterable<LlmPart> {
+    // A call that the limit cut off is no call.
+    if (this.#reason === "stop") for (const call of this.#calls.values()) yield { type: "tool.completed", ...call };
+    yield { type: "end", reason: this.#reason, usage: this.#usage };
+  }
+  *#call({ index, id, function: part }: CallDelta): Iterable<LlmPart> {
+    // Without an index, a new id or a name begins a new call.
+    const fresh = index === undefined && (id || part?.name) ? this.#calls.size : Math.max(0, this.#calls.size - 1);
+    const key = index ?? fresh;
+    let call = this.#calls.get(key);
+    if (call === undefined) {
+      call = {
+        callId: id || `call_${this.#key}_${Date.now().toString(36)}_${key}`,
+        name: part?.name ?? "",
+        argumentsJson: "",
+      };
+      this.#calls.set(key, call);
+      yield { type: "tool.started", callId: call.callId, name: call.name };
+    }
+    const delta = part?.arguments ?? "";
+    if (delta === "") return;
+    call.argumentsJson += delta;
+    yield { type: "tool.delta", callId: call.callId, delta };
+  }
+}
+
+function wireToolChoice(choice: ToolChoice): unknown {
+  return typeof choice === "string" ? choice : { type: "function", function: { name: choice.name } };
+}
+
+function wireMessage(message: ChatMessage): object {
+  if (message.role === "system") return { role: "system", content: message.text };
+  if (message.role === "tool") return { role: "tool", tool_call_id: message.callId, content: message.output };
+  if (message.role === "assistant") {
+    const calls = message.toolCalls.map(({ callId, name, argumentsJson }) => ({
+      id: callId,
+      type: "function",
+      function: { name, arguments: argumentsJson },
+    }));
+    return { role: "assistant", content: message.text || null, ...(calls.length === 0 ? {} : { tool_calls: calls }) };
+  }
+  if (message.images.length === 0) return { role: "user", content: message.text };
+  const images = message.images.map((image_url) => ({ type: "image_url", image_url }));
+  return { role: "user", content: [...(message.text === "" ? [] : [{ type: "text", text: message.text }]), ...images] };
+}

@@ -1,0 +1,21 @@
+/** Tokens of a conversation as a service will count them, roughly: its tokenizer is not here. */
+import type { ChatMessage } from "./llm.ts";
+
+const CHARACTERS_PER_TOKEN = 3.5;
+const TOKENS_PER_MESSAGE = 6;
+const TOKENS_PER_IMAGE = 800;
+
+export function estimatedTokens(messages: readonly ChatMessage[]): number {
+  let tokens = 0;
+  for (const message of messages) {
+    tokens += TOKENS_PER_MESSAGE + Math.ceil(textOf(message).length / CHARACTERS_PER_TOKEN);
+    if (message.role === "user") tokens += message.images.length * TOKENS_PER_IMAGE;
+  }
+  return tokens;
+}
+
+function textOf(message: ChatMessage): string {
+  if (message.role === "tool") return message.output;
+  if (message.role !== "assistant") return message.text;
+  return message.text + message.toolCalls.map(({ name, argumentsJson }) => name + argumentsJson).join("");
+}

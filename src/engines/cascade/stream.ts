@@ -1,0 +1,126 @@
+/** One session on the cascade: an ear that listens always, and the answers that are being given. */
+import { ClientError } from "../../errors.ts";
+import type { Clock } from "../../util/clock.ts";
+import type { IdSource } from "../../util/ids.ts";
+import type { Log } from "../../util/log.ts";
+import { Queue } from "../../util/queue.ts";
+import type { EngineCommand, EngineEvent, EngineSettings, EngineStream, ResponseRequest } from "../engine.ts";
+import { Answer } from "./answer.ts";
+import { Ear } from "./ear.ts";
+import type { Stages } from "./stages.ts";
+
+export interface CascadeStreamOptions {
+  readonly stages: Stages;
+  readonly settings: EngineSettings;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly ids: IdSource;
+  /** Called once, when the stream has ended. */
+  readonly onEnd: () => void;
+}
+
+/** A reader that falls this far behind has stopped reading. */
+const EVENTS_MAX = 100_000;
+
+export class CascadeStream implements EngineStream {
+  readonly #options: CascadeStreamOptions;
+  readonly #key: string;
+  readonly #events = new Queue<EngineEvent>(EVENTS_MAX);
+  readonly #ear: Ear;
+  readonly #answers = new Map<string, { readonly answer: Answer; readonly done: Promise<void> }>();
+  #finished = false;
+  #closed = false;
+
+  constructor(options: CascadeStreamOptions) {
+    const { stages, settings, clock, log, ids } = options;
+    this.#options = options;
+    this.#key = ids("stream");
+    this.#ear = new Ear({
+      vad: stages.vad,
+      turn: stages.turn,
+      stt: stages.stt,
+      settings,
+      clock,
+      log,
+      segmentId: () => ids("seg"),
+      emit: (event) => this.#emit(event),
+    });
+  }
+  get events(): AsyncIterable<EngineEvent> {
+    return this.#events;
+  }
+  get backlogSamples(): number {
+    return this.#ear.backlogSamples;
+  }
+  push(pcm: Float32Array): void {
+    if (!this.#finished) this.#ear.push(pcm);
+  }
+  send(command: EngineCommand): void {
+    if (this.#closed) return;
+    if (command.type === "respond") this.#respond(command.request);
+    else if (command.type === "cancel") this.#answers.get(command.responseId)?.answer.cancel();
+    else if (this.#finished) return;
+    else if (command.type === "settings.set") this.#ear.order({ type: "settings", settings: command.settings });
+    else if (command.type === "input.commit") this.#ear.order({ type: "commit", segmentId: command.segmentId });
+    else if (command.type === "input.clear") this.#ear.order({ type: "clear" });
+    else this.#ear.order({ type: "playback", audible: command.audible });
+  }
+  finish(): void {
+    if (this.#finished) return;
+    this.#finished = true;
+    this.#ear.order({ type: "end" });
+    void this.#drain();
+  }
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#finished = true;
+    this.#ear.close();
+    for (const { answer } of this.#answers.values()) answer.cancel();
+    this.#events.close();
+    this.#options.stages.llm.forget(this.#key);
+    this.#options.onEnd();
+  }
+
+  #respond(request: ResponseRequest): void {
+    const { stages, clock, log } = this.#options;
+    const { responseId } = request;
+    if (this.#answers.has(responseId)) {
+      throw new ClientError("conversation_already_has_active_response", `The response ${responseId} runs already.`);
+    }
+    requireCapable(request, stages);
+    const { llm, tts } = stages;
+    const answer = new Answer({
+      request,
+      sessionKey: this.#key,
+      llm,
+      tts,
+      clock,
+      log,
+      emit: (event) => this.#emit(event),
+    });
+    const done = answer.run().finally(() => this.#answers.delete(responseId));
+    this.#answers.set(responseId, { answer, done });
+  }
+  /** What was asked for is still answered, then the events end. */
+  async #drain(): Promise<void> {
+    await this.#ear.settled();
+    while (this.#answers.size > 0) await Promise.all([...this.#answers.values()].map(({ done }) => done));
+    await this[Symbol.asyncDispose]();
+  }
+  #emit(event: EngineEvent): void {
+    if (this.#closed || this.#events.push(event)) return;
+    this.#options.log.error({ eventsMax: EVENTS_MAX }, "nobody reads the engine's events; the stream ends");
+    void this[Symbol.asyncDispose]();
+  }
+}
+
+function requireCapable({ items, voice }: ResponseRequest, { llm, tts }: Stages): void {
+  const images = items.some((item) => item.type === "message" && item.content.some(({ type }) => type === "image"));
+  if (images && !llm.images) {
+    throw new ClientError("capability_missing", `The language model ${llm.name} does not see images.`);
+  }
+  if (voice !== null && tts.voices.length > 0 && !tts.voices.includes(voice)) {
+    throw new ClientError("invalid_value", `There is no voice ${voice}; there are ${tts.voices.join(", ")}.`, "voice");
+  }
+}
