@@ -50,6 +50,8 @@ function words({ text, status, heardLength }: Caption): HTMLElement {
     return dots;
   }
   if (heardLength === null || heardLength >= text.trimEnd().length) return make("p", "", text);
-  const unheard = make("s", "", make("span", "hidden", "Cut off: "), text.slice(heardLength));
-  return make("p", "", text.slice(0, heardLength), unheard);
+  // The space between the two belongs to neither, and is not struck.
+  const rest = text.slice(heardLength);
+  const unheard = make("s", "", make("span", "hidden", "Cut off: "), rest.trim());
+  return make("p", "", text.slice(0, heardLength), /^\s/.test(rest) ? " " : "", unheard);
 }

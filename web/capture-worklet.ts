@@ -58,8 +58,9 @@ class CaptureProcessor extends AudioWorkletProcessor {
   #put(sample: number): void {
     this.#chunk[this.#filled++] = Math.max(-32_768, Math.min(32_767, Math.round(sample * 32_768)));
     if (this.#filled < this.#chunk.length) return;
+    const next = new Int16Array(this.#chunk.length);
     this.port.postMessage(this.#chunk, [this.#chunk.buffer]);
-    this.#chunk = new Int16Array(this.#chunk.length);
+    this.#chunk = next;
     this.#filled = 0;
   }
 }

@@ -3,6 +3,7 @@ import { element, make } from "./page.ts";
 import type { TurnLatency } from "./talk-model.ts";
 
 const EVENTS_MAX = 500;
+const AUDIO_TYPES = ["input_audio_buffer.append", "response.output_audio.delta"];
 /** Audio is long and says nothing to the eye. */
 const BASE64_SHOWN_MAX = 64;
 
@@ -13,6 +14,8 @@ interface Entry {
   readonly direction: Direction;
   readonly event: { readonly type: string };
   readonly row: HTMLElement;
+  readonly summary: HTMLElement;
+  count: number;
 }
 
 export class Details {
@@ -49,7 +52,14 @@ export class Details {
     element("connect-time").textContent = `From the click to the session: ${Math.round(ms)} ms.`;
   }
 
+  /** Audio comes fifty times a second: a run of it is one row with a count. */
   add(direction: Direction, event: { readonly type: string }): void {
+    const last = this.#entries.at(-1);
+    if (last !== undefined && AUDIO_TYPES.includes(event.type) && last.event.type === event.type) {
+      last.count += 1;
+      last.summary.dataset["count"] = `× ${last.count}`;
+      return;
+    }
     const atMs = performance.now() - this.#startMs;
     const isAtEnd = this.#list.scrollHeight - this.#list.scrollTop - this.#list.clientHeight < 60;
     const summary = make("summary", "", make("time", "", (atMs / 1000).toFixed(2)), make("b", "", event.type));
@@ -62,7 +72,7 @@ export class Details {
     });
     const row = make("li", direction, disclosure);
     row.hidden = !this.#matches(event.type);
-    this.#entries.push({ atMs, direction, event, row });
+    this.#entries.push({ atMs, direction, event, row, summary, count: 1 });
     this.#list.append(row);
     if (this.#entries.length > EVENTS_MAX) this.#entries.shift()?.row.remove();
     if (isAtEnd) this.#list.scrollTop = this.#list.scrollHeight;
