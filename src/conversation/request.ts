@@ -1,0 +1,51 @@
+/** What the engine is told of one response: a snapshot, which nobody changes later. */
+
+import type { ConversationItem, ResponseRequest } from "../engines/engine.ts";
+import { ClientError } from "../errors.ts";
+import type { ResponseOptions } from "./commands.ts";
+import { type Items, toEngineItem } from "./items.ts";
+import type { SessionSettings } from "./settings.ts";
+
+const CONTINUE = "Your last answer was cut off by a noise, not by the user. Continue it from where it stopped.";
+
+export function requestOf(
+  responseId: string,
+  items: readonly ConversationItem[],
+  settings: SessionSettings,
+  continues: boolean,
+): ResponseRequest {
+  const { voice, speed, tools, toolChoice, parallelToolCalls, outputTokensMax, truncation } = settings;
+  return {
+    responseId,
+    items,
+    instructions: continues ? `${settings.instructions}\n\n${CONTINUE}`.trim() : settings.instructions,
+    modalities: [settings.modality],
+    voice,
+    speed,
+    tools,
+    toolChoice,
+    parallelToolCalls,
+    temperature: null,
+    outputTokensMax,
+    truncation,
+  };
+}
+
+/** The conversation, or the response's own input with its references looked up. */
+export function inputOf(options: ResponseOptions, items: Items): ConversationItem[] {
+  if (options.input === null) return items.snapshot();
+  return options.input.flatMap((entry) => {
+    const item = entry.type === "item" ? entry.item : items.get(entry.id);
+    return item === undefined ? [] : (toEngineItem(item) ?? []);
+  });
+}
+
+/** Null where every reference names an item. */
+export function refuseInput(options: ResponseOptions, items: Items): ClientError | null {
+  for (const [index, entry] of (options.input ?? []).entries()) {
+    if (entry.type === "item" || items.get(entry.id) !== undefined) continue;
+    const message = `No conversation item has the id '${entry.id}'.`;
+    return new ClientError("item_not_found", message, `response.input[${index}].id`);
+  }
+  return null;
+}

@@ -1,0 +1,63 @@
+/** What an answer's voice says at which time, so that the history can keep what was heard of it. */
+
+interface Clause {
+  readonly text: string;
+  readonly startMs: number;
+  endMs: number;
+}
+
+/** A slow voice, in milliseconds per character: how long a clause that is still being made will at least last. */
+const CHARACTER_MS = 60;
+
+export class SpokenText {
+  readonly #clauses: Clause[] = [];
+  #text = "";
+  #ms = 0;
+  #ended = false;
+
+  /** Everything that was sent. */
+  get text(): string {
+    return this.#text;
+  }
+  get ms(): number {
+    return this.#ms;
+  }
+  /** `text` is said by the next `ms`; with an empty text, the clause before goes on. */
+  add(text: string, ms: number): void {
+    const startMs = this.#ms;
+    this.#ms += ms;
+    this.#text += text;
+    const last = this.#clauses.at(-1);
+    if (text !== "" || last === undefined) this.#clauses.push({ text, startMs, endMs: this.#ms });
+    else last.endMs = this.#ms;
+  }
+  /** No more audio of the last clause will come. */
+  end(): void {
+    this.#ended = true;
+  }
+  /** The text that the first `heardMs` say: whole clauses, and of the one that was cut, whole words by its share. */
+  heard(heardMs: number): string {
+    let heard = "";
+    for (const clause of this.#clauses) {
+      if (heardMs <= clause.startMs) break;
+      const isOpen = !this.#ended && clause === this.#clauses.at(-1);
+      const lengthMs = clause.endMs - clause.startMs;
+      const knownMs = isOpen ? Math.max(lengthMs, clause.text.length * CHARACTER_MS) : lengthMs;
+      const share = (heardMs - clause.startMs) / knownMs;
+      heard += share >= 1 - 1e-9 ? clause.text : wordsWithin(clause.text, share);
+    }
+    return heard.trimEnd();
+  }
+}
+
+/** The words of `text` that end within its first `share`, by characters. */
+export function wordsWithin(text: string, share: number): string {
+  const charactersMax = text.length * share;
+  let end = 0;
+  for (const word of text.matchAll(/\S+\s*/gu)) {
+    const wordEnd = word.index + word[0].trimEnd().length;
+    if (wordEnd > charactersMax) break;
+    end = word.index + word[0].length;
+  }
+  return text.slice(0, end);
+}

@@ -1,0 +1,30 @@
+import { expect, it } from "vitest";
+import { Connection } from "../../src/server/connection.ts";
+import { MemoryTransport } from "../../src/server/memory.ts";
+import { ManualClock } from "../../src/util/clock.ts";
+import { countingIds } from "../../src/util/ids.ts";
+import { silentLog } from "../../src/util/log.ts";
+import { ScriptedEngine } from "../support/scripted-engine.ts";
+
+it("serves one response over a transport", async () => {
+  const clock = new ManualClock();
+  const engine = new ScriptedEngine();
+  const transport = new MemoryTransport({ audioPath: "events", clock });
+  const session = { type: "realtime", model: null } as const;
+  const connection = new Connection({ transport, engine, session, clock, ids: countingIds(), log: silentLog });
+  const running = connection.run();
+  const { client } = transport;
+  await client.until((texts) => texts.some((text) => text.includes("session.created")));
+  client.send(JSON.stringify({ type: "session.update", session: { type: "realtime", instructions: "Be brief." } }));
+  client.send(JSON.stringify({ type: "response.create" }));
+  await client.until((texts) => texts.some((text) => text.includes('"response.created"')));
+  const { responseId } = engine.stream.lastRequest;
+  engine.stream.say(responseId, "Hello.", 300);
+  engine.stream.end(responseId);
+  await client.until((texts) => texts.some((text) => text.includes('"response.done"')));
+  client.close();
+  await running;
+  expect(engine.stream.lastRequest.instructions).toBe("Be brief.");
+  expect(engine.stream.disposed).toBe(true);
+  expect(transport.closed).toEqual({ code: 1000, reason: "" });
+});
