@@ -1,4 +1,5 @@
 /** `antiphon models`: what there is, and putting it on this machine or taking it off. */
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { AppError } from "../errors.ts";
 import { DEFAULT_MODELS } from "../models/catalog.ts";
@@ -113,7 +114,7 @@ async function path(store: ModelStore, names: readonly string[], context: CliCon
     context.stderr.write(`${name} is not on this machine; run \`antiphon models pull ${name}\`\n`);
     return 1;
   }
-  const file = role !== undefined && "file" in found ? found.file(role) : found.directory;
+  const file = role === undefined ? found.directory : "file" in found ? found.file(role) : join(found.directory, role);
   context.stdout.write(`${file}\n`);
   return 0;
 }

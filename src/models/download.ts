@@ -8,7 +8,7 @@ import { dirname } from "node:path";
 import type { DownloadError } from "../errors.ts";
 import type { Clock } from "../util/clock.ts";
 import { checkFile, type Digest } from "./checksum.ts";
-import { diskFull, httpFailure, isDiskFull, toDownloadError, truncated } from "./failure.ts";
+import { checksumFailure, diskFull, httpFailure, isDiskFull, toDownloadError, truncated } from "./failure.ts";
 import { pause } from "./lock.ts";
 import type { SourceProgress } from "./progress.ts";
 
@@ -65,6 +65,10 @@ export async function download(request: DownloadRequest, context: DownloadContex
 }
 
 async function check(request: DownloadRequest, signal: AbortSignal): Promise<void> {
+  const doneBytes = await sizeOf(request.partial);
+  if (request.bytes !== null && doneBytes !== request.bytes) {
+    throw checksumFailure(request.item, "a size of", `${request.bytes} bytes`, `at least ${doneBytes}`);
+  }
   if (request.digest !== null) await checkFile(request.partial, request.item, request.digest, signal);
 }
 
@@ -155,6 +159,7 @@ async function writeBody(
       idle.touch();
       await writeAll(file, chunk);
       doneBytes += chunk.byteLength;
+      // Another file than the one that was promised; the check tells.
       if (expectedBytes !== null && doneBytes > expectedBytes) break;
       context.report({ kind: "bytes", item: request.item, doneBytes, totalBytes: expectedBytes });
     }
@@ -162,10 +167,6 @@ async function writeBody(
     await file.close();
   }
   if (expectedBytes !== null && doneBytes < expectedBytes) throw truncated(request.item, doneBytes, expectedBytes);
-  if (expectedBytes !== null && doneBytes > expectedBytes && request.digest === null) {
-    await discard(request.partial);
-    throw truncated(request.item, doneBytes, expectedBytes);
-  }
 }
 
 async function writeAll(file: Awaited<ReturnType<typeof open>>, chunk: Uint8Array): Promise<void> {
