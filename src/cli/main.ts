@@ -1,9 +1,9 @@
 /** argv in, exit status out: finds the command, gives it its surroundings, says what went wrong. */
-import { readFileSync } from "node:fs";
 import { environment, loadConfig } from "../config.ts";
 import { AppError } from "../errors.ts";
 import { suggestion } from "../util/nearest.ts";
 import type { CliContext, CliOutput } from "./context.ts";
+import { version } from "./version.ts";
 
 type Command = (argv: readonly string[], context: CliContext) => Promise<number>;
 
@@ -64,11 +64,6 @@ function usage(): string {
   const width = Math.max(...Object.keys(COMMANDS).map((name) => name.length));
   const lines = Object.entries(COMMANDS).map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`);
   return `Usage: antiphon COMMAND [options]\n\n${lines.join("\n")}\n\nantiphon COMMAND --help tells more; antiphon --version tells the version.\n`;
-}
-
-export function version(): string {
-  const file = new URL("../../package.json", import.meta.url);
-  return (JSON.parse(readFileSync(file, "utf8")) as { version: string }).version;
 }
 
 /** Whoever reads it wants to know what to do; the stack is for faults of ours. */

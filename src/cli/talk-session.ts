@@ -36,8 +36,8 @@ export class TalkSession {
   /** Configures the session and answers events until the connection ends. @throws {UpstreamError} if it ends badly. */
   async run(): Promise<void> {
     for await (const event of this.#options.client.events) {
-      this.#options.view.show(event);
       this.#take(event);
+      this.#options.view.show(event);
     }
   }
   /** True when nobody speaks and nothing more is to be expected. */

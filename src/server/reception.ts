@@ -27,7 +27,7 @@ export interface RunningSession extends Guest {
   /** Until the session has ended; never rejects. */
   run(): Promise<void>;
   /** A second control channel: its commands and all events, without the audio path. */
-  attach(transport: Transport): void;
+  attach(control: Transport): Promise<void> | void;
 }
 
 /** Makes the session of `transport`; it begins with `run`. */

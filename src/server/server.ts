@@ -20,6 +20,7 @@ import { Admission } from "./admission.ts";
 import { type Access, Gate } from "./auth.ts";
 import { Calls, registerCalls } from "./calls.ts";
 import { ClientSecrets, type SessionGrant } from "./client-secrets.ts";
+import type { ConnectionObserver } from "./connection-options.ts";
 import { readIce } from "./ice.ts";
 import { Metrics } from "./metrics.ts";
 import { OriginPolicy } from "./origins.ts";
@@ -38,8 +39,8 @@ export type LoadEngine = (report: (waitingFor: readonly string[]) => void) => Pr
 export interface ServerOptions {
   readonly config: Config;
   readonly load: LoadEngine;
-  /** Makes the sessions; `engine` throws while it loads. */
-  readonly sessions: (engine: () => Engine) => Sessions;
+  /** Makes the sessions; `engine` throws while it loads, and `observer` counts what they tell. */
+  readonly sessions: (engine: () => Engine, observer: ConnectionObserver) => Sessions;
   readonly clock?: Clock;
   readonly ids?: IdSource;
   readonly log?: Log;
@@ -124,7 +125,7 @@ class AntiphonServer implements Server {
     const metrics = this.metrics;
     const secrets = new ClientSecrets(clock);
     const origins = new OriginPolicy(config.corsOrigins);
-    const sessions = options.sessions(() => this.#readiness.engine());
+    const sessions = options.sessions(() => this.#readiness.engine(), metrics);
     const shared = { origins, admission: this.#admission, readiness: this.#readiness, metrics, clock, log };
     const reception = new Reception({
       ...shared,

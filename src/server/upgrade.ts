@@ -88,8 +88,8 @@ export class Upgrades {
     transport.close(refusal.entry.wsClose ?? 1008, refusal.code);
   }
   #transport(socket: WebSocket): WebSocketTransport {
-    const { clock, ids, limits } = this.#options;
-    return new WebSocketTransport({ socket, clock, limits, explain: (error) => errorEvent(error, ids) });
+    const { clock, limits } = this.#options;
+    return new WebSocketTransport({ socket, clock, limits });
   }
 }
 

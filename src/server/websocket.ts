@@ -7,17 +7,12 @@ import type { Transport, TransportMessage } from "./transport.ts";
 
 export interface WebSocketLimits {
   readonly pingMs: number;
-  /** 0 for none. */
-  readonly idleTimeoutMs: number;
-  readonly unsentBytesMax: number;
 }
 
 export interface WebSocketTransportOptions {
   readonly socket: WebSocket;
   readonly clock: Clock;
   readonly limits: WebSocketLimits;
-  /** What the peer is told before it is dropped. */
-  readonly explain: (error: AppError) => string;
 }
 
 /** Messages read ahead of the session. Beyond this the socket is not read, and TCP slows the peer down. */
@@ -34,18 +29,15 @@ export class WebSocketTransport implements Transport {
   readonly #socket: WebSocket;
   readonly #clock: Clock;
   readonly #limits: WebSocketLimits;
-  readonly #explain: (error: AppError) => string;
   readonly #queue = new Queue<TransportMessage>(QUEUE_MESSAGES_MAX);
   readonly #closed: Promise<void>;
   #unansweredPings = 0;
   #cancelPing: () => void = () => {};
-  #cancelIdle: () => void = () => {};
 
   constructor(options: WebSocketTransportOptions) {
     this.#socket = options.socket;
     this.#clock = options.clock;
     this.#limits = options.limits;
-    this.#explain = options.explain;
     this.#closed = new Promise((resolve) => this.#socket.once("close", () => resolve()));
     this.#socket.on("message", (data) => this.#receive(data));
     this.#socket.on("pong", () => {
@@ -55,7 +47,6 @@ export class WebSocketTransport implements Transport {
     this.#socket.on("error", () => {});
     this.#socket.once("close", () => this.#end());
     this.#schedulePing();
-    this.#restartIdle();
   }
   get incoming(): AsyncIterable<TransportMessage> {
     return this.#read();
@@ -64,16 +55,7 @@ export class WebSocketTransport implements Transport {
     return this.#socket.bufferedAmount;
   }
   send(text: string): void {
-    if (this.#socket.readyState !== this.#socket.OPEN) return;
-    this.#socket.send(text);
-    const unsentBytes = this.#socket.bufferedAmount;
-    if (unsentBytes <= this.#limits.unsentBytesMax) return;
-    this.#drop(
-      new AppError(
-        "client_too_slow",
-        `${unsentBytes} bytes wait to be read by the client, at most ${this.#limits.unsentBytesMax} may; read faster.`,
-      ),
-    );
+    if (this.#socket.readyState === this.#socket.OPEN) this.#socket.send(text);
   }
   sendAudio(): void {
     throw new AppError("internal_error", "a WebSocket has no audio track; audio travels in events");
@@ -95,7 +77,6 @@ export class WebSocketTransport implements Transport {
     cancel();
   }
   #receive(data: RawData): void {
-    this.#restartIdle();
     this.#queue.push({ type: "text", text: toText(data) });
     if (this.#queue.size >= READ_AHEAD_MESSAGES) this.#socket.pause();
   }
@@ -116,22 +97,8 @@ export class WebSocketTransport implements Transport {
       this.#schedulePing();
     });
   }
-  #restartIdle(): void {
-    const { idleTimeoutMs } = this.#limits;
-    if (idleTimeoutMs === 0) return;
-    this.#cancelIdle();
-    this.#cancelIdle = this.#clock.schedule(idleTimeoutMs, () =>
-      this.#drop(new AppError("idle_timeout", `Nothing was heard from the client for ${idleTimeoutMs} ms.`)),
-    );
-  }
-  #drop(error: AppError): void {
-    if (this.#socket.readyState !== this.#socket.OPEN) return;
-    this.#socket.send(this.#explain(error));
-    this.close(error.entry.wsClose ?? 1008, error.code);
-  }
   #end(): void {
     this.#cancelPing();
-    this.#cancelIdle();
     this.#queue.close();
   }
 }
