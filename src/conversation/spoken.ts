@@ -1,5 +1,7 @@
 /** What an answer's voice says at which time, so that the history can keep what was heard of it. */
 
+import { heardText } from "../text/words.ts";
+
 interface Clause {
   readonly text: string;
   readonly startMs: number;
@@ -8,6 +10,8 @@ interface Clause {
 
 /** A slow voice, in milliseconds per character: how long a clause that is still being made will at least last. */
 const CHARACTER_MS = 60;
+
+const ROUNDING = 1e-6;
 
 export class SpokenText {
   readonly #clauses: Clause[] = [];
@@ -44,20 +48,8 @@ export class SpokenText {
       const lengthMs = clause.endMs - clause.startMs;
       const knownMs = isOpen ? Math.max(lengthMs, clause.text.length * CHARACTER_MS) : lengthMs;
       const share = (heardMs - clause.startMs) / knownMs;
-      heard += share >= 1 - 1e-9 ? clause.text : wordsWithin(clause.text, share);
+      heard += share >= 1 - ROUNDING ? clause.text : heardText(clause.text, share);
     }
     return heard.trimEnd();
   }
-}
-
-/** The words of `text` that end within its first `share`, by characters. */
-export function wordsWithin(text: string, share: number): string {
-  const charactersMax = text.length * share;
-  let end = 0;
-  for (const word of text.matchAll(/\S+\s*/gu)) {
-    const wordEnd = word.index + word[0].trimEnd().length;
-    if (wordEnd > charactersMax) break;
-    end = word.index + word[0].length;
-  }
-  return text.slice(0, end);
 }

@@ -102,6 +102,10 @@ export class Conversation {
     const bytes = Math.round((ms * hz) / 1000) * (encoding === "pcm16" ? 2 : 1);
     return this.send({ type: "input_audio_buffer.append", audio: Buffer.alloc(bytes).toString("base64") });
   }
+  /** `ms` of silence on the media track. */
+  appendTrack(ms: number): void {
+    this.#session.dispatch(this.#dialect.decodeAudio(new Float32Array(ms * 48), 48_000));
+  }
   /** Sends `ms` of silence in real time. */
   listen(ms: number): void {
     for (let sentMs = 0; sentMs < ms; sentMs += 20) {
