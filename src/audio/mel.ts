@@ -6,10 +6,12 @@
  * steps of the common implementations where the rounding shows (window, filters), and is double within a transform.
  */
 import { assert } from "../util/assert.ts";
+import { PowerSpectrum } from "./fourier.ts";
+import { type MelFilter, melFilters } from "./mel-filters.ts";
 
 export interface MelSettings {
   readonly hz: number;
-  /** A power of two. */
+  /** Even; fast where its factors are small. */
   readonly fftSamples: number;
   readonly windowSamples: number;
   readonly hopSamples: number;
@@ -81,17 +83,21 @@ export class MelStream {
     const { bins, hopSamples, fftSamples } = this.#settings;
     const count = Math.max(0, end - this.#frames);
     const out = new Float32Array(count * bins);
-    const frame = new Float32Array(fftSamples);
     for (let i = 0; i < count; i++) {
       const first = (this.#frames + i) * hopSamples - fftSamples / 2;
-      for (let n = 0; n < fftSamples; n++) frame[n] = this.#sample(first + n);
-      this.#transform.write(frame, out, i * bins);
+      this.#transform.write(this.#window(first, fftSamples), out, i * bins);
     }
     this.#frames += count;
     const keep = Math.max(this.#start, this.#frames * hopSamples - fftSamples / 2 - hopSamples);
     this.#held = this.#held.slice(Math.min(keep - this.#start, this.#held.length));
     this.#start = keep;
     return out;
+  }
+
+  #window(first: number, samples: number): Float32Array {
+    const isInside = first >= this.#start && first + samples <= this.#samples;
+    if (isInside) return this.#held.subarray(first - this.#start, first - this.#start + samples);
+    return Float32Array.from({ length: samples }, (_, n) => this.#sample(first + n));
   }
 
   /** The emphasized sample at an absolute place, reflected at the ends as often as it takes. */
@@ -115,66 +121,29 @@ function transformFor(settings: MelSettings): MelTransform {
 
 /** Samples of one window to its row of energies. Keeps scratch memory: one call at a time, which a thread guarantees. */
 class MelTransform {
-  readonly #settings: MelSettings;
+  readonly #guard: number;
   readonly #window: Float32Array;
   readonly #filters: readonly MelFilter[];
-  readonly #real: Float64Array;
-  readonly #imaginary: Float64Array;
-  readonly #cosines: Float64Array;
-  readonly #sines: Float64Array;
+  readonly #spectrum: PowerSpectrum;
+  readonly #power: Float64Array;
 
   constructor(settings: MelSettings) {
-    const { fftSamples } = settings;
-    assert(Number.isInteger(Math.log2(fftSamples)), `fftSamples must be a power of two, got ${fftSamples}`);
-    this.#settings = settings;
-    this.#window = centredHann(settings.windowSamples, fftSamples);
-    this.#filters = melFilters(settings);
-    this.#real = new Float64Array(fftSamples);
-    this.#imaginary = new Float64Array(fftSamples);
-    const turn = (index: number): number => (-2 * Math.PI * index) / fftSamples;
-    this.#cosines = Float64Array.from({ length: fftSamples / 2 }, (_, index) => Math.cos(turn(index)));
-    this.#sines = Float64Array.from({ length: fftSamples / 2 }, (_, index) => Math.sin(turn(index)));
+    this.#guard = settings.guard;
+    this.#window = centredHann(settings.windowSamples, settings.fftSamples);
+    this.#filters = melFilters(settings, Math.fround);
+    this.#spectrum = new PowerSpectrum(settings.fftSamples);
+    this.#power = new Float64Array(this.#spectrum.bins);
   }
 
   write(frame: Float32Array, out: Float32Array, at: number): void {
-    for (let n = 0; n < frame.length; n++) this.#real[n] = Math.fround(frame[n]! * this.#window[n]!);
-    this.#imaginary.fill(0);
-    this.#fourier();
-    for (const [bin, { first, weights }] of this.#filters.entries()) {
+    const windowed = this.#spectrum.samples;
+    for (let n = 0; n < frame.length; n++) windowed[n] = Math.fround(frame[n]! * this.#window[n]!);
+    this.#spectrum.write(this.#power);
+    for (let bin = 0; bin < this.#filters.length; bin++) {
+      const { first, weights } = this.#filters[bin]!;
       let energy = 0;
-      for (let i = 0; i < weights.length; i++) {
-        energy += weights[i]! * (this.#real[first + i]! ** 2 + this.#imaginary[first + i]! ** 2);
-      }
-      out[at + bin] = Math.log(energy + this.#settings.guard);
-    }
-  }
-
-  /** In place, radix two. */
-  #fourier(): void {
-    const real = this.#real;
-    const imaginary = this.#imaginary;
-    const size = real.length;
-    for (let i = 1, j = 0; i < size; i++) {
-      let bit = size >> 1;
-      for (; j & bit; bit >>= 1) j ^= bit;
-      j ^= bit;
-      // The imaginary parts are all zero still.
-      if (i < j) [real[i], real[j]] = [real[j]!, real[i]!];
-    }
-    for (let half = 1; half < size; half *= 2) {
-      const stride = size / (2 * half);
-      for (let block = 0; block < size; block += 2 * half) {
-        for (let k = 0; k < half; k++) {
-          const [a, b] = [block + k, block + k + half];
-          const [c, s] = [this.#cosines[k * stride]!, this.#sines[k * stride]!];
-          const re = real[b]! * c - imaginary[b]! * s;
-          const im = real[b]! * s + imaginary[b]! * c;
-          real[b] = real[a]! - re;
-          imaginary[b] = imaginary[a]! - im;
-          real[a]! += re;
-          imaginary[a]! += im;
-        }
-      }
+      for (let i = 0; i < weights.length; i++) energy += weights[i]! * this.#power[first + i]!;
+      out[at + bin] = Math.log(energy + this.#guard);
     }
   }
 }
@@ -187,46 +156,4 @@ function centredHann(windowSamples: number, fftSamples: number): Float32Array {
     window[left + n] = 0.5 * (1 - Math.cos((2 * Math.PI * n) / (windowSamples - 1)));
   }
   return window;
-}
-
-/** The bins of the spectrum from `first` on that a filter weighs. */
-interface MelFilter {
-  readonly first: number;
-  readonly weights: Float32Array;
-}
-
-const { fround } = Math;
-
-/** Triangles between neighbouring points, equally spaced in mel from 0 to half the rate, each of area 1 (Slaney's norm). */
-function melFilters({ hz, fftSamples, bins }: MelSettings): MelFilter[] {
-  const points = slaneyPoints(hz / 2, bins + 2);
-  return Array.from({ length: bins }, (_, bin) => {
-    const [low, middle, high] = [points[bin]!, points[bin + 1]!, points[bin + 2]!];
-    const scale = fround(2 / fround(high - low));
-    const weights = Float32Array.from({ length: fftSamples / 2 + 1 }, (_, k) => {
-      const frequency = fround((k * hz) / fftSamples);
-      const rising = fround(fround(frequency - low) / fround(middle - low));
-      const falling = fround(fround(high - frequency) / fround(high - middle));
-      return Math.max(0, Math.min(rising, falling)) * scale;
-    });
-    const first = weights.findIndex((weight) => weight > 0);
-    const last = weights.findLastIndex((weight) => weight > 0);
-    return first < 0 ? { first: 0, weights: weights.slice(0, 0) } : { first, weights: weights.slice(first, last + 1) };
-  });
-}
-
-/** Hz per mel below the break at 1,000 Hz; above it, a mel is a factor. */
-const LINEAR_HZ = 200 / 3;
-const BREAK_HZ = 1000;
-const LOG_STEP = Math.log(6.4) / 27;
-
-/** `count` frequencies from 0 to `topHz`, equally spaced in mel, in float32 steps. */
-function slaneyPoints(topHz: number, count: number): number[] {
-  const breakMel = BREAK_HZ / LINEAR_HZ;
-  const topMel = topHz < BREAK_HZ ? topHz / LINEAR_HZ : breakMel + Math.log(topHz / BREAK_HZ) / LOG_STEP;
-  return Array.from({ length: count }, (_, index) => {
-    const mel = fround(fround(index / (count - 1)) * fround(topMel));
-    if (mel < fround(breakMel)) return fround(fround(LINEAR_HZ) * mel);
-    return fround(BREAK_HZ * fround(Math.exp(fround(fround(LOG_STEP) * fround(mel - fround(breakMel))))));
-  });
 }

@@ -1,8 +1,8 @@
 /** The process that runs Smart Turn v3.2: Whisper features of the last eight seconds in, a probability out. */
+import { whisperMel } from "../../../audio/whisper-mel.ts";
 import { Runtime as OnnxRuntime, tensor } from "../../../onnx/runtime.ts";
 import type { Method, Runtime } from "../../../workers/runtime.ts";
 import { TURN_SAMPLES } from "./turn.ts";
-import { whisperMel } from "./whisper-mel.ts";
 
 export type SmartTurnTable = {
   /** `pcm`: mono f32 at 16 kHz, at most 8 s; shorter audio is the end of eight seconds that began in silence. */
