@@ -1,6 +1,7 @@
 /** The conversation: items in order, each in one place. Items are values; a change puts a new one in the old place. */
 import type { ContentPart, ConversationItem } from "../engines/engine.ts";
 import { assert } from "../util/assert.ts";
+import type { IdSource } from "../util/ids.ts";
 
 export type ItemStatus = "completed" | "incomplete" | "in_progress";
 
@@ -42,9 +43,25 @@ export type Item = MessageItem | CallItem | ResultItem;
 export class Items {
   #order: string[] = [];
   readonly #byId = new Map<string, Item>();
+  /** Ids that were told before their items exist, such as that of a segment which is still being spoken. */
+  readonly #promised = new Set<string>();
+  readonly #ids: IdSource;
 
+  constructor(ids: IdSource) {
+    this.#ids = ids;
+  }
   get count(): number {
     return this.#order.length;
+  }
+  /** A new id, which no client can take any more. */
+  promise(): string {
+    let id = this.#ids("item");
+    while (this.isTaken(id)) id = this.#ids("item");
+    this.#promised.add(id);
+    return id;
+  }
+  isTaken(id: string): boolean {
+    return this.#byId.has(id) || this.#promised.has(id);
   }
   get(id: string): Item | undefined {
     return this.#byId.get(id);
@@ -63,6 +80,7 @@ export class Items {
   add(item: Item, afterId: string | null = this.lastId): void {
     assert(!this.#byId.has(item.id), `item ${item.id} exists already`);
     assert(afterId === null || this.#byId.has(afterId), `no item ${afterId}`);
+    this.#promised.delete(item.id);
     this.#byId.set(item.id, item);
     this.#order.splice(afterId === null ? 0 : this.#order.indexOf(afterId) + 1, 0, item.id);
   }

@@ -291,10 +291,18 @@ export class Responder implements TurnListener {
     const refusal = refuseInput(options, items) ?? refuseTools(settings, capabilities, "response");
     if (refusal !== null) return refusal;
     const id = ids("resp");
-    const conversation = options.conversation === "none" ? null : { id: conversationId, items };
+    const isBeside = options.conversation === "none";
     const play = this.#playback.play.bind(this.#playback);
-    const response = new Response({ id, conversation, settings, options, ids, emit, play });
-    if (conversation === null) this.#beside.set(id, response);
+    const response = new Response({
+      id,
+      conversationId: isBeside ? null : conversationId,
+      items,
+      settings,
+      options,
+      emit,
+      play,
+    });
+    if (isBeside) this.#beside.set(id, response);
     else {
       this.#active = response;
       this.#owed = null;

@@ -5,7 +5,6 @@
 
 import type { EngineEvent, TokenUsage } from "../engines/engine.ts";
 import type { AppError } from "../errors.ts";
-import type { IdSource } from "../util/ids.ts";
 import type { ResponseOptions } from "./commands.ts";
 import type { CancelCause, Emit, ItemPlace, ResponseView } from "./events.ts";
 import type { CallItem, Item, ItemStatus, Items, MessageItem } from "./items.ts";
@@ -16,10 +15,10 @@ import { SpokenText } from "./spoken.ts";
 export interface ResponseContext {
   readonly id: string;
   /** Null for an out-of-band response, which touches no conversation. */
-  readonly conversation: { readonly id: string; readonly items: Items } | null;
+  readonly conversationId: string | null;
+  readonly items: Items;
   readonly settings: SessionSettings;
   readonly options: ResponseOptions;
-  readonly ids: IdSource;
   readonly emit: Emit;
   readonly play: (chunk: SpeechChunk) => void;
 }
@@ -60,13 +59,13 @@ export class Response {
     return this.#output.length > 0;
   }
   get view(): ResponseView {
-    const { settings, conversation, options } = this.#context;
+    const { settings, conversationId, options } = this.#context;
     const { status } = this.#ending;
     return {
       id: this.id,
       ...this.#ending,
       output: [...this.#output],
-      conversationId: conversation?.id ?? null,
+      conversationId,
       modality: settings.modality,
       voice: settings.voice,
       outputFormat: settings.outputFormat,
@@ -172,27 +171,26 @@ export class Response {
     this.#context.emit({ type: "call.delta", ...call.place, callId: call.callId, delta });
   }
   #newPlace(): ItemPlace {
-    return { responseId: this.id, itemId: this.#context.ids("item"), outputIndex: this.#output.length };
+    return { responseId: this.id, itemId: this.#context.items.promise(), outputIndex: this.#output.length };
   }
   #openItem(place: ItemPlace, item: Item): void {
-    const { conversation, emit } = this.#context;
+    const { conversationId, items, emit } = this.#context;
     const firstCall = this.#output.find((other) => other.type === "call");
     this.#output.push(item);
     emit({ type: "output.added", ...place, item });
-    if (conversation === null) return;
+    if (conversationId === null) return;
     // What is spoken leads to the calls, however late its voice is ready: a call's result follows the call.
-    const isLate =
-      item.type === "message" && firstCall !== undefined && conversation.items.get(firstCall.id) !== undefined;
-    conversation.items.add(item, isLate ? conversation.items.previousId(firstCall.id) : conversation.items.lastId);
-    emit({ type: "item.added", item, previousId: conversation.items.previousId(item.id), ofResponse: true });
+    const isLate = item.type === "message" && firstCall !== undefined && items.get(firstCall.id) !== undefined;
+    items.add(item, isLate ? items.previousId(firstCall.id) : items.lastId);
+    emit({ type: "item.added", item, previousId: items.previousId(item.id), ofResponse: true });
   }
   #updateMessage(message: Message, status: ItemStatus): void {
     this.#setItem(this.#messageItem(message, status));
   }
   #setItem(item: Item): void {
     this.#output[this.#output.findIndex((other) => other.id === item.id)] = item;
-    const items = this.#context.conversation?.items;
-    if (items?.get(item.id) !== undefined) items.set(item);
+    const { items } = this.#context;
+    if (items.get(item.id) !== undefined) items.set(item);
   }
   #messageItem(message: Message, status: ItemStatus, content?: MessageItem["content"]): MessageItem {
     const { modality } = this.#context.settings;
@@ -231,11 +229,11 @@ export class Response {
     return heardItem(item, message.spoken.heard(cut?.heardMs ?? message.spoken.ms));
   }
   #closeItem(place: ItemPlace, item: Item): void {
-    const { conversation, emit } = this.#context;
+    const { items, emit } = this.#context;
     this.#setItem(item);
     emit({ type: "output.done", ...place, item });
-    if (conversation === null || conversation.items.get(item.id) === undefined) return;
-    emit({ type: "item.done", item, previousId: conversation.items.previousId(item.id), ofResponse: true });
+    if (items.get(item.id) === undefined) return;
+    emit({ type: "item.done", item, previousId: items.previousId(item.id), ofResponse: true });
   }
   /** A broken-off response has no count from the engine: then it is what was sent, at four characters a token. */
   #finalUsage(): ResponseView["usage"] {

@@ -31,7 +31,7 @@ const ITEMS_MAX = 10_000;
 export class Session {
   readonly conversationId: string;
   readonly #options: SessionOptions;
-  readonly #items = new Items();
+  readonly #items: Items;
   readonly #turn: Turn;
   readonly #responder: Responder;
   #settings: SessionSettings;
@@ -41,6 +41,7 @@ export class Session {
   constructor(options: SessionOptions) {
     this.#options = options;
     this.#settings = options.settings;
+    this.#items = new Items(options.ids);
     this.conversationId = options.ids("conv");
     const { capabilities, engine, line, clock, ids, emit } = options;
     const settings = () => this.#settings;
@@ -163,7 +164,7 @@ export class Session {
   }
   #createItem(item: Item, afterId: string | null): ClientError | null {
     const { capabilities, emit } = this.#options;
-    if (this.#items.get(item.id) !== undefined) {
+    if (this.#items.isTaken(item.id)) {
       return new ClientError("item_already_exists", `An item with the id '${item.id}' exists already.`, "item.id");
     }
     if (afterId !== null && afterId !== "root" && this.#items.get(afterId) === undefined) {

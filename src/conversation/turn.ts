@@ -129,8 +129,8 @@ export class Turn {
   }
   /** Silence since `startMs` becomes an item of its own. */
   commitSilence(startMs: number): void {
-    const { emit, ids } = this.#context;
-    const itemId = ids("item");
+    const { emit, items } = this.#context;
+    const itemId = items.promise();
     emit({ type: "input.timed_out", itemId, startMs, endMs: this.#time.peerMs });
     this.#bufferedMs = 0;
     this.#addItem(itemId);
@@ -201,7 +201,7 @@ export class Turn {
   }
 
   #newSegment(id: string, startSample: number): Segment {
-    const itemId = this.#context.ids("item");
+    const itemId = this.#context.items.promise();
     const stopWaiting = () => {};
     const segment: Segment = { id, itemId, startSample, committed: false, confirmed: false, partial: "", stopWaiting };
     this.#segments.set(id, segment);

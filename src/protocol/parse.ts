@@ -37,8 +37,8 @@ export function parseEvent<T>(text: string, options: ParseOptions): Parsed<T> {
   }
   const schema = typeof type === "string" && Object.hasOwn(options.schemas, type) ? options.schemas[type] : undefined;
   if (schema === undefined) {
-    const name = typeof type === "string" ? quote(type) : `a ${typeof type}`;
-    const message = `Unknown event type ${name}${hint(String(type), known)}; expected ${oneOf(known)}.`;
+    const name = typeof type === "string" ? `${quote(type)}${hint(type, known)}` : shown(type);
+    const message = `Unknown event type ${name}; expected ${oneOf(known)}.`;
     return refuse("unknown_or_invalid_event", message, "type", eventId);
   }
   const result = schema.safeParse(value, { reportInput: true });
