@@ -98,6 +98,7 @@ function plainSpans(line: string): string {
     .replace(/\*{2,}/g, "")
     .replace(/(^|[^\d\s])\*(?=\S)|(\S)\*(?=\s|[^\w\s]|$)|(^|\s)\*(?=[^\s\d])/g, "$1$2$3")
     .replace(/`+/g, "")
+    .replace(/(?<=\w)\(\)/g, "")
     .replace(/\\([!-'*-/:-@^-`{-~])/g, "$1");
   return text.replace(EMOJI, (sign) => (SPOKEN_SIGNS.test(sign) ? sign : " "));
 }

@@ -145,7 +145,7 @@ export const MONEY: readonly Rewrite[] = [
   [
     new RegExp(`([-−])?${SIGN}(${NUMBER})${DASH}(?:${SIGN})?(${NUMBER})(?:\\s?(k|K|[mM]n?|[bB]n?|[tT]n?)\\b)?`, "g"),
     (_, minus, sign, from, __, to, scale) =>
-      `${minus === undefined ? "" : "minus "}${decimal(from!)} to ${money(sign!, to!, scale)}`,
+      `${minus === undefined ? "" : "minus "}${/\.\d\d$/.test(from!) ? money(sign!, from!, scale) : decimal(from!)} to ${money(sign!, to!, scale)}`,
   ],
   [
     new RegExp(
@@ -167,6 +167,10 @@ export const MONEY: readonly Rewrite[] = [
   [/(?<=\b(?:dollars?|euros?|pounds?|yen|cents?|pence))\s?\/\s?(?=\p{L})/gu, " per "],
 ];
 
+/** A full stop behind a unit's name that ends no sentence. */
+const UNIT_DOT = "(?:\\.(?=\\s+\\p{Ll}))?";
+const NOT_IN_UNIT = "(?![\\p{L}\\d²³/])";
+
 export const QUANTITIES: readonly Rewrite[] = [
   [/[½⅓⅔¼¾⅕⅛⅜⅝⅞]/g, (sign) => ` ${FRACTION_SIGNS[sign!]!}`],
   [/(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w]|\.\d)/g, (address) => address!.split(".").map(part).join(" dot ")],
@@ -180,30 +184,39 @@ export const QUANTITIES: readonly Rewrite[] = [
     (_, feet, inches) => `${cardinal(feet!)} ${feet === "1" ? "foot" : "feet"} ${cardinal(inches!)}`,
   ],
   [/(?<![\w.])[vV](\d+(?:\.\d+)?)\b/g, (_, number) => `version ${decimal(number!)}`],
-  [/(?<![\w.])24\/7\b/g, "twenty-four seven"],
+  [/(?<![\w.])(?:24\/7|50\/50)\b/g, (pair) => pair!.split("/").map(cardinal).join(" ")],
   [
-    new RegExp(`${NOT_IN_NUMBER}(\\d+)\\s+(\\d{1,2})[/⁄](\\d{1,3})(?![\\d/])`, "gu"),
-    (_, whole, above, below) => `${cardinal(whole!)} and ${fraction(above!, below!).replace(/^one /, "a ")}`,
+    new RegExp(
+      `${NOT_IN_NUMBER}(\\d+)\\s+(\\d{1,2})[/⁄](\\d{1,3})(?![\\d/])(?:\\s?${UNIT}${NOT_IN_UNIT}${UNIT_DOT})?`,
+      "gu",
+    ),
+    (_, whole, above, below, unit) =>
+      `${cardinal(whole!)} and ${fraction(above!, below!).replace(/^one /, "a ")}${unit === undefined ? "" : ` ${unitName(unit, "many")}`}`,
   ],
   [
-    new RegExp(`${NOT_IN_NUMBER}(?<!/)(\\d{1,4})[/⁄](\\d{1,4})(?![\\d/])`, "gu"),
-    (_, above, below) => fraction(above!, below!),
+    new RegExp(
+      `${NOT_IN_NUMBER}(?<!/)(\\d{1,4})[/⁄](\\d{1,4})(?![\\d/])(?:\\s?${UNIT}${NOT_IN_UNIT}${UNIT_DOT})?`,
+      "gu",
+    ),
+    (_, above, below, unit) => fraction(above!, below!) + (unit === undefined ? "" : ` ${unitName(unit, "one")}`),
   ],
   [/(?<=(?:^|[\s(=<>≤≥≈,:]))[-−](?=\.?\d)/g, "minus "],
   // 5-10 km, 20–25 %
   [
-    new RegExp(`${NOT_IN_NUMBER}(${NUMBER})${DASH}(${NUMBER})[\\s-]?${UNIT}(?![\\p{L}\\d])`, "gu"),
+    new RegExp(`${NOT_IN_NUMBER}(${NUMBER})${DASH}(${NUMBER})[\\s-]?${UNIT}(?![\\p{L}\\d])${UNIT_DOT}`, "gu"),
     (_, from, to, unit) => `${decimal(from!)} to ${measure(to!, unit!)}`,
   ],
   [
-    new RegExp(`${NOT_IN_NUMBER}(${NUMBER})-${UNIT}(?![\\p{L}\\d²³/])`, "gu"),
-    (_, number, unit) => `${decimal(number!)}-${UNITS[unit!]![0]}`,
+    new RegExp(`${NOT_IN_NUMBER}(${NUMBER})-${UNIT}${NOT_IN_UNIT}`, "gu"),
+    (_, number, unit) => `${decimal(number!)}-${unitName(unit!, "one")}`,
   ],
   [
-    new RegExp(`${NOT_IN_NUMBER}(${NUMBER})\\s?${UNIT}(?![\\p{L}\\d²³/])`, "gu"),
+    new RegExp(`${NOT_IN_NUMBER}(${NUMBER})\\s?${UNIT}${NOT_IN_UNIT}${UNIT_DOT}`, "gu"),
     (_, number, unit) => measure(number!, unit!),
   ],
-  [new RegExp(`${NOT_IN_NUMBER}(${NUMBER})\\s?(k|K|M|B|bn)\\b`, "gu"), (_, number, scale) => scaled(number!, scale!)],
+  // 7.9B is an amount, 4B a room or a model.
+  [new RegExp(`${NOT_IN_NUMBER}(\\d*\\.\\d+)\\s?(k|K|M|B|bn)\\b`, "gu"), (_, number, scale) => scaled(number!, scale!)],
+  [new RegExp(`${NOT_IN_NUMBER}(${NUMBER})\\s?(k|M|bn)\\b`, "gu"), (_, number, scale) => scaled(number!, scale!)],
   [
     new RegExp(`${NOT_IN_NUMBER}(${NUMBER})\\s?[x×]\\s?(?=\\d)`, "gu"),
     (whole, number) => `${decimal(number!)} ${whole!.includes(" ") ? "times" : "by"} `,
@@ -214,11 +227,9 @@ export const QUANTITIES: readonly Rewrite[] = [
   [new RegExp(`${NOT_IN_NUMBER}(${NUMBER})\\s?[–—-]\\s?(?=\\.?\\d)`, "gu"), (_, from) => `${decimal(from!)} to `],
   // Too long to be an amount: a number that names something.
   [/(?<![\d.,])\d{10,}(?![\d]|[.,]\d)/g, (digits) => digitByDigit(digits!)],
-  [
-    new RegExp(`(\\p{L})?(-)?(${NUMBER})(\\p{L})?`, "gu"),
-    (_, before, dash, number, after) =>
-      `${before ?? ""}${before === undefined ? (dash ?? "") : " "}${decimal(number!)}${after === undefined ? "" : ` ${after}`}`,
-  ],
+  // Digits beside letters are words of their own: GPT-4, H2O.
+  [/(?<=\p{L})-?(?=\d)|(?<=\d)(?=\p{L})/gu, " "],
+  [new RegExp(NUMBER, "g"), (number) => decimal(number!)],
 ];
 
 function money(sign: string, amount: string, scale: string | undefined): string {
@@ -233,8 +244,11 @@ function money(sign: string, amount: string, scale: string | undefined): string 
 }
 
 function measure(number: string, unit: string): string {
-  const [one, many] = UNITS[unit] ?? [unit, unit];
-  return `${decimal(number)} ${number === "1" ? one : many}`;
+  return `${decimal(number)} ${unitName(unit, number === "1" ? "one" : "many")}`;
+}
+
+function unitName(unit: string, count: "one" | "many"): string {
+  return UNITS[unit]?.[count === "one" ? 0 : 1] ?? unit;
 }
 
 function scaled(number: string, scale: string): string {

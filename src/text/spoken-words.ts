@@ -80,6 +80,10 @@ export const FORMULAS: readonly Rewrite[] = [
   [/(?<=[\w)])\^(?:2(?!\d)|\{2\})/g, " squared"],
   [/(?<=[\w)])\^(?:3(?!\d)|\{3\})/g, " cubed"],
   [/(?<=[\w)])\^(?:\{([^{}]*)\}|([-−]?\w+))/g, (_, braced, plain) => ` to the power of ${braced ?? plain}`],
+  [
+    /(?<=\d)[⁰¹⁴-⁹⁻²³]{2,}|(?<=[\w)])[⁰¹⁴-⁹]/gu,
+    (power) => ` to the power of ${power!.normalize("NFKC").replace("−", "-")}`,
+  ],
   [/(?<=^|\s)#(?=\p{L})/gu, "hashtag "],
   [/(?:(?<=^|[\s(])~|(?<=^|[(,;:.]\s?)≈)\s?(?=[\d$€£¥])/g, "about "],
   [/(?<=^|\s)\+(?=\d)/g, "plus "],
@@ -97,7 +101,7 @@ export const SIGNS: readonly Rewrite[] = [
   [/(?<=[\w)])³/g, " cubed"],
   [/\bC\+\+/g, "C plus plus"],
   [/\b([CF])#/g, (_, letter) => `${letter} sharp`],
-  [/(?<=^|[\s(])@(?=\w)/g, "at "],
+  [/(?<=^|[\s(])@\s?(?=\w)/g, "at "],
   [/\band\/or\b/g, "and or"],
   [
     /\b(he|she|him|her|his|hers|yes|no|true|false|on|off)\/(he|she|they|him|her|his|hers|yes|no|true|false|on|off)\b/gi,
