@@ -122,8 +122,9 @@ async function path(store: ModelStore, names: readonly string[], context: CliCon
 async function rm(store: ModelStore, names: readonly string[], context: CliContext): Promise<number> {
   const wanted = expand(requireNames("rm", names));
   for (const name of wanted) if (!isRepositoryId(name)) store.model(name);
+  const options = { signal: context.signal, onProgress: new ProgressView(context.stderr).show };
   for (const name of wanted) {
-    const removed = isRepositoryId(name) ? await store.removeRepository(name) : await store.remove(name);
+    const removed = await (isRepositoryId(name) ? store.removeRepository(name, options) : store.remove(name, options));
     context.stdout.write(removed ? `${name} removed\n` : `${name} was not on this machine\n`);
   }
   return 0;

@@ -90,7 +90,7 @@ export class ProgressView {
         this.#line(`${progress.source} did not give ${progress.model}: ${progress.reason}`);
         break;
       case "waiting":
-        this.#line(`${progress.model} is being pulled by ${progress.owner}; waiting for it`);
+        this.#line(`${progress.model} is in use by ${progress.owner}; waiting for it`);
         break;
       case "preparing":
         break;

@@ -1,7 +1,7 @@
 /**
  * The directory of all models. Each model or repository has an entry:
  *
- *     models/NAME/VERSION/…       published: whole, checked, with `files.json`; appears in one rename
+ *     models/NAME/VERSION/…       published: whole, checked, with `.antiphon.json`; appears in one rename
  *     models/NAME/staging/        of the pull that holds the lock
  *     models/NAME/scratch/        archives and the like, gone after the pull
  *     models/NAME/partial/        interrupted downloads, to go on from
@@ -14,7 +14,8 @@ import { diskFull } from "./failure.ts";
 import { bytesUnder, type ListedFile, listFiles } from "./folder.ts";
 import { type LockOptions, withLock } from "./lock.ts";
 
-const RECORD = "files.json";
+/** A hidden name: a repository of the hub may have any other. */
+const RECORD = ".antiphon.json";
 
 /** What a published directory says of itself. */
 export interface Publication {

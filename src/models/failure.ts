@@ -3,6 +3,8 @@ import { DownloadError, type ErrorCode } from "../errors.ts";
 
 const DISK_FULL = new Set(["ENOSPC", "EDQUOT"]);
 const CUT_OFF = new Set(["ECONNRESET", "EPIPE", "UND_ERR_SOCKET", "UND_ERR_BODY_TIMEOUT"]);
+const NETWORK =
+  /^(EAI_|ECONN|EHOST|ENET|ENOTFOUND|EPROTO|ETIMEDOUT|UND_ERR_|CERT_|ERR_SSL|ERR_TLS|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/;
 const FILE_SYSTEM = new Set([
   "EACCES",
   "EPERM",
@@ -13,6 +15,7 @@ const FILE_SYSTEM = new Set([
   "ENFILE",
   "EIO",
   "ENAMETOOLONG",
+  "EEXIST",
 ]);
 
 /** The system's code of an error or of what caused it (`fetch failed` hides it one or two levels down). */
@@ -79,11 +82,25 @@ export function toDownloadError(error: unknown, what: string, directory: string)
       cause: error,
     });
   }
-  const reason = code ?? (error instanceof Error ? error.message : String(error));
-  return new DownloadError("download_unreachable", `no connection for ${what} (${reason}); check the network`, {
-    retryable: true,
-    cause: error,
-  });
+  const message = error instanceof Error ? error.message : String(error);
+  if (message === "fetch failed" || (code !== null && NETWORK.test(code))) {
+    return new DownloadError(
+      "download_unreachable",
+      `no connection for ${what} (${code ?? message}); check the network`,
+      {
+        retryable: true,
+        cause: error,
+      },
+    );
+  }
+  if (error instanceof SyntaxError) {
+    return new DownloadError(
+      "download_failed",
+      `the answer for ${what} is not what its interface promises; a proxy or login page may stand between`,
+      { cause: error },
+    );
+  }
+  return new DownloadError("download_failed", `cannot get ${what}: ${message}`, { cause: error });
 }
 
 export interface RefusalContext {

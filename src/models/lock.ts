@@ -1,7 +1,8 @@
 /**
  * One owner at a time among processes that share a cache, also over a network disk. The lock is a file that names its
- * owner and whose time the owner renews. It is stale when its owner is gone from this machine, or when it has not been
- * renewed for `STALE_MS`; one waiter then removes it, under a claim that carries the stale owner's token.
+ * owner and whose time the owner renews. It is stale when its owner is gone from this machine, or when a waiter has not
+ * seen it renewed for `STALE_MS` (by its own clock: those of two machines differ). One waiter then removes it, under a
+ * claim that carries the stale owner's token.
  */
 import { randomBytes } from "node:crypto";
 import { readlinkSync } from "node:fs";
@@ -13,6 +14,8 @@ import { systemCode } from "./failure.ts";
 const RENEW_MS = 5_000;
 const STALE_MS = 30_000;
 const POLL_MS = 200;
+/** A claim is held for two calls of the file system; an hour allows for any clock. */
+const CLAIM_MS = 3_600_000;
 
 interface Owner {
   readonly token: string;
@@ -40,13 +43,14 @@ export async function withLock<T>(path: string, options: LockOptions, task: () =
 
 async function acquire(path: string, options: LockOptions): Promise<() => Promise<void>> {
   const owner: Owner = { token: randomBytes(8).toString("hex"), pid: process.pid, place: thisPlace() };
+  const watch = new RenewalWatch(options.clock);
   let told = false;
   for (;;) {
     options.signal?.throwIfAborted();
     if (await create(path, owner)) return renewing(path, owner, options.clock);
     const other = await readOwner(path);
-    if (other !== null && (await isStale(path, other))) {
-      await removeStale(path, other);
+    if (other !== null && ((await watch.isStale(path)) || isGone(other))) {
+      await removeStale(path, other, options.clock);
       continue;
     }
     if (!told && other !== null) {
@@ -108,13 +112,29 @@ async function readOwner(path: string): Promise<Owner | null> {
   }
 }
 
-async function isStale(path: string, owner: Owner): Promise<boolean> {
-  if (owner.place === thisPlace() && !isAlive(owner.pid)) return true;
-  try {
-    return Date.now() - (await stat(path)).mtimeMs > STALE_MS;
-  } catch {
-    return false;
+/** Notices when a lock, or a claim, stays as it is for too long. */
+class RenewalWatch {
+  readonly #clock: Clock;
+  #state = "";
+  #sinceMs = 0;
+  constructor(clock: Clock) {
+    this.#clock = clock;
   }
+  async isStale(path: string): Promise<boolean> {
+    const found = await stat(path).catch(() => null);
+    if (found === null) return false;
+    const state = `${found.ino} ${found.mtimeMs}`;
+    const nowMs = this.#clock.nowMs();
+    if (state !== this.#state) {
+      this.#state = state;
+      this.#sinceMs = nowMs;
+    }
+    return nowMs - this.#sinceMs > STALE_MS;
+  }
+}
+
+function isGone({ place, pid }: Owner): boolean {
+  return place === thisPlace() && !isAlive(pid);
 }
 
 function isAlive(pid: number): boolean {
@@ -127,15 +147,16 @@ function isAlive(pid: number): boolean {
 }
 
 /** Only the holder of the claim on a token may remove the lock of that token, and only while it still is that one. */
-async function removeStale(path: string, owner: Owner): Promise<void> {
+async function removeStale(path: string, owner: Owner, clock: Clock): Promise<void> {
   const claim = `${path}.${owner.token}.stale`;
   try {
     await writeFile(claim, "", { flag: "wx" });
   } catch (error) {
     if (systemCode(error) !== "EEXIST") throw error;
-    // A waiter died between claim and removal.
+    // Another waiter is at it, unless it died between claim and removal.
     const claimed = await stat(claim).catch(() => null);
-    if (claimed !== null && Date.now() - claimed.mtimeMs > STALE_MS) await rm(claim, { force: true });
+    if (claimed !== null && Date.now() - claimed.mtimeMs > CLAIM_MS) await rm(claim, { force: true });
+    await pause(POLL_MS, { clock });
     return;
   }
   try {

@@ -1,7 +1,7 @@
 /** The public door of `models`: names in, directories of whole and checked files out. */
 import { createHash } from "node:crypto";
 import { join, resolve } from "node:path";
-import { AppError, DownloadError } from "../errors.ts";
+import { AppError, ConfigError, DownloadError } from "../errors.ts";
 import { assert } from "../util/assert.ts";
 import { type Clock, systemClock } from "../util/clock.ts";
 import { type Log, silentLog } from "../util/log.ts";
@@ -25,7 +25,7 @@ import {
   snapshotVersion,
 } from "./repository.ts";
 import { HubRepository } from "./sources/hub.ts";
-import type { SourceContext } from "./sources/source.ts";
+import type { HubAccess, SourceContext } from "./sources/source.ts";
 
 /** Raised when what preparation makes of the same files changes. */
 const PREPARATION_VERSION = 1;
@@ -57,7 +57,7 @@ export interface ModelFiles {
   file(role: string): string;
 }
 
-/** One run of `ensure` or `ensureRepository`. */
+/** One change of an entry. */
 interface Pull {
   readonly name: string;
   readonly entry: CacheEntry;
@@ -71,13 +71,16 @@ export class ModelStore {
   readonly #options: ModelStoreOptions;
   readonly #log: Log;
   readonly #clock: Clock;
+  readonly #hub: HubAccess;
 
+  /** @throws {ConfigError} config_invalid when the hub's address or token cannot be used */
   constructor(options: ModelStoreOptions) {
     this.cacheDir = resolve(options.cacheDir);
     this.catalog = options.catalog ?? CATALOG;
     this.#options = options;
     this.#log = options.log ?? silentLog;
     this.#clock = options.clock ?? systemClock;
+    this.#hub = hubAccess(options);
   }
 
   /** @throws {AppError} model_unknown, with the name that was probably meant. */
@@ -112,9 +115,8 @@ export class ModelStore {
   }
 
   /** Removes the model and what interrupted pulls of it left. @returns whether there was anything. */
-  async remove(name: string): Promise<boolean> {
-    const entry = this.#modelEntry(this.model(name));
-    return await entry.exclusively({ clock: this.#clock }, () => entry.remove());
+  async remove(name: string, options: EnsureOptions = {}): Promise<boolean> {
+    return await this.#remove(newPull(name, this.#modelEntry(this.model(name)), options));
   }
 
   /** The snapshot of a hub repository that the last pull of the revision left, if it is whole. */
@@ -142,9 +144,8 @@ export class ModelStore {
   }
 
   /** Removes every snapshot of the repository. @returns whether there was anything. */
-  async removeRepository(repository: string): Promise<boolean> {
-    const entry = this.#repositoryEntry(repository);
-    return await entry.exclusively({ clock: this.#clock }, () => entry.remove());
+  async removeRepository(repository: string, options: EnsureOptions = {}): Promise<boolean> {
+    return await this.#remove(newPull(repository, this.#repositoryEntry(repository), options));
   }
 
   /** The repositories in the cache, with the size of their published files. */
@@ -176,10 +177,14 @@ export class ModelStore {
     );
   }
 
-  async #exclusively({ name, entry, signal, onProgress }: Pull, task: () => Promise<void>): Promise<void> {
+  async #remove(pull: Pull): Promise<boolean> {
+    return await this.#exclusively(pull, () => pull.entry.remove());
+  }
+
+  async #exclusively<T>({ name, entry, signal, onProgress }: Pull, task: () => Promise<T>): Promise<T> {
     const onWait = (owner: string): void => onProgress({ kind: "waiting", model: name, owner });
     try {
-      await entry.exclusively({ clock: this.#clock, signal, onWait }, task);
+      return await entry.exclusively({ clock: this.#clock, signal, onWait }, task);
     } catch (error) {
       signal.throwIfAborted();
       throw error instanceof AppError ? error : toDownloadError(error, name, this.cacheDir);
@@ -234,18 +239,34 @@ export class ModelStore {
   }
 
   #context({ name, entry, signal, onProgress }: Pull, directory: string): SourceContext {
-    const { fetch = globalThis.fetch, hfEndpoint, hfToken } = this.#options;
+    const { fetch = globalThis.fetch } = this.#options;
     return {
       fetch,
       clock: this.#clock,
       signal,
       report: (progress) => onProgress({ ...progress, model: name } as ModelProgress),
-      hub: { endpoint: hfEndpoint.replace(/\/+$/, ""), token: hfToken || null },
+      hub: this.#hub,
       directory,
       partial: entry.partial,
       scratch: entry.scratch,
     };
   }
+}
+
+/** Neither the address nor the token is shown: both may carry a secret. */
+function hubAccess({ hfEndpoint, hfToken }: ModelStoreOptions): HubAccess {
+  const url = URL.canParse(hfEndpoint) ? new URL(hfEndpoint) : null;
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    throw new ConfigError("config_invalid", "HF_ENDPOINT is not an address; write it like https://HOST");
+  }
+  if (url.username !== "" || url.password !== "") {
+    throw new ConfigError("config_invalid", "HF_ENDPOINT has a user name in it; give a token in HF_TOKEN instead");
+  }
+  const token = hfToken?.trim() || null;
+  if (token !== null && !/^[\x21-\x7e]+$/.test(token)) {
+    throw new ConfigError("config_invalid", "HF_TOKEN has a space or a special character in it; copy it again");
+  }
+  return { endpoint: hfEndpoint.trim().replace(/\/+$/, ""), token };
 }
 
 function newPull(name: string, entry: CacheEntry, options: EnsureOptions): Pull {

@@ -35,6 +35,8 @@ export class HubServer implements AsyncDisposable {
   readonly faults: Map<string, Fault[]> = new Map();
   /** When set, requests without this token are refused. */
   token: string | null = null;
+  /** Answers everything with a page, as a hotel's network does. */
+  loginPage: boolean = false;
   commit: string = COMMIT;
   /** Bytes of file bodies that were sent. */
   sentBytes: number = 0;
@@ -85,6 +87,7 @@ export class HubServer implements AsyncDisposable {
     const path = decodeURIComponent(pathname);
     const resolve = /^\/([^/]+\/[^/]+)\/resolve\/([^/]+)\/(.+)$/.exec(path);
     this.#note(request, resolve?.[3] ?? path, "hub");
+    if (this.loginPage) return response.end("<html>Welcome, please log in</html>");
     if (this.token !== null && request.headers.authorization !== `Bearer ${this.token}`) {
       return reply(response, 401, { error: "Invalid credentials" });
     }

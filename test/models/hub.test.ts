@@ -360,3 +360,38 @@ test("a revision that is a commit is asked for as it is", async () => {
   expect(readFileSync(files.file("v"))).toEqual(VOCABULARY);
   expect(() => files.file("nothing")).toThrow(/has no file for "nothing"; it has v/);
 });
+
+describe("settings that cannot work", () => {
+  test.each([
+    [{ hfEndpoint: "huggingface.co" }, "write it like https://HOST"],
+    [{ hfEndpoint: "https://me:s3cret@mirror" }, "HF_TOKEN instead"],
+    [{ hfToken: "s3cret\nmore" }, "copy it again"],
+  ])("are told at once, and no secret is shown", (options, advice) => {
+    const make = (): unknown => room.store([MODEL], options);
+    expect(make).toThrow(advice);
+    expect(make).not.toThrow("s3cret");
+  });
+
+  test("a token that ends in a line break, as files do, is the token", async () => {
+    hub.token = "secret";
+    await ensure({ hfToken: "secret\n" });
+    await expectWhole();
+  });
+
+  test("a cache that cannot be written is told with its path", async () => {
+    const file = join(room.directory, "a-file");
+    writeFileSync(file, "");
+    const store = room.store([MODEL], { hfEndpoint: hub.endpoint, cacheDir: join(file, "cache") });
+    const error = await failure(store.ensure("toy"));
+    expect(error.code).toBe("download_failed");
+    expect(error.message).toContain(file);
+  });
+
+  test("a login page in place of the hub is download_failed, asked once", async () => {
+    hub.loginPage = true;
+    const error = await failure(ensure());
+    expect(error.code).toBe("download_failed");
+    expect(error.message).toContain("login page");
+    expect(hub.seen).toHaveLength(1);
+  });
+});

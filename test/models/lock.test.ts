@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { withLock } from "../../src/models/lock.ts";
+import type { Clock } from "../../src/util/clock.ts";
 import { Room } from "./room.ts";
 
 let room: Room;
@@ -15,10 +16,20 @@ beforeEach(() => {
 afterEach(() => room[Symbol.dispose]());
 
 /** A lock of a machine that is not this one. */
-function foreignLock(ageMs: number): void {
-  writeFileSync(path, JSON.stringify({ token: "theirs", pid: 1, place: "elsewhere pid:[1]" }));
-  const at = new Date(Date.now() - ageMs);
-  utimesSync(path, at, at);
+function foreignLock(content: string = JSON.stringify({ token: "theirs", pid: 1, place: "elsewhere pid:[1]" })): void {
+  writeFileSync(path, content);
+}
+
+/** Goes 10 s further each time that a waiter looks again. */
+function fastClock(): Clock {
+  let nowMs = 0;
+  const schedule: Clock["schedule"] = (delayMs, run) => {
+    if (delayMs > 1_000) return () => {};
+    nowMs += 10_000;
+    const soon = setImmediate(run);
+    return () => clearImmediate(soon);
+  };
+  return { nowMs: () => nowMs, unixSeconds: () => 0, schedule };
 }
 
 test("tasks under one lock never overlap", async () => {
@@ -34,11 +45,11 @@ test("tasks under one lock never overlap", async () => {
   expect(readdirSync(room.cacheDir)).toEqual([]);
 });
 
-test("a lock that has not been renewed is taken over by exactly one", async () => {
-  foreignLock(31_000);
+test("a lock that nobody renews is taken over by exactly one", async () => {
+  foreignLock();
   const order: string[] = [];
   const take = (name: string) =>
-    withLock(path, { clock: room.clock }, async () => {
+    withLock(path, { clock: fastClock() }, async () => {
       order.push(`${name} in`);
       await new Promise((resolve) => setImmediate(resolve));
       order.push(`${name} out`);
@@ -50,14 +61,32 @@ test("a lock that has not been renewed is taken over by exactly one", async () =
 });
 
 test("a lock cut short while it was written goes stale too", async () => {
-  writeFileSync(path, "");
-  const at = new Date(Date.now() - 31_000);
-  utimesSync(path, at, at);
-  expect(await withLock(path, { clock: room.clock }, async () => "in")).toBe("in");
+  foreignLock("");
+  expect(await withLock(path, { clock: fastClock() }, async () => "in")).toBe("in");
+});
+
+test("a lock that is renewed is not stale, however old its time says it is", async () => {
+  foreignLock();
+  const clock = fastClock();
+  const abort = new AbortController();
+  let polls = 0;
+  const renewed: Clock = {
+    ...clock,
+    schedule(delayMs, run) {
+      // An owner whose clock is a day behind renews between any two looks.
+      const at = new Date(Date.now() - 86_400_000 + ++polls * 1000);
+      utimesSync(path, at, at);
+      if (polls === 20) abort.abort(new Error("still held"));
+      return clock.schedule(delayMs, run);
+    },
+  };
+  await expect(withLock(path, { clock: renewed, signal: abort.signal }, async () => "in")).rejects.toThrow(
+    "still held",
+  );
 });
 
 test("a fresh lock of another machine is waited for, and waiting can be cancelled", async () => {
-  foreignLock(0);
+  foreignLock();
   const abort = new AbortController();
   const owners: string[] = [];
   const waiting = withLock(

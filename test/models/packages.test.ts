@@ -69,7 +69,7 @@ describe("npm", () => {
     expect(room.files().map((file) => file.split("/").slice(3).join("/"))).toEqual([
       "data/en/dict",
       "data/phon",
-      "files.json",
+      ".antiphon.json",
       "model.onnx",
     ]);
   });
@@ -166,7 +166,7 @@ describe("several sources", () => {
     expect(heard.filter(({ kind }) => kind === "source.failed")).toEqual([
       { kind: "source.failed", model: "toy", source: "npm @toys/voice@1.0.0", reason: expect.any(String) },
     ]);
-    expect(JSON.parse(readFileSync(join(files.directory, "files.json"), "utf8"))).toMatchObject({
+    expect(JSON.parse(readFileSync(join(files.directory, ".antiphon.json"), "utf8"))).toMatchObject({
       sources: ["pypi toy-voice==1.0.0"],
     });
   });

@@ -81,7 +81,7 @@ test("after a kill -9 in the middle, nothing is published, and the next pull goe
   const first = new Pull();
   await first.says("bytes 300000");
   await first.kill();
-  expect(room.files().filter((file) => file.endsWith("files.json"))).toEqual([]);
+  expect(room.files().filter((file) => file.endsWith(".antiphon.json"))).toEqual([]);
 
   const second = new Pull();
   expect(await second.published()).toEqual(WEIGHTS);

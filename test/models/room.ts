@@ -53,8 +53,8 @@ export class Room implements Disposable {
   }
   /** Files that neither belong to a publication nor are kept to go on from. */
   leftovers(): string[] {
-    const published = this.files().filter((file) => file.endsWith("/files.json"));
-    const roots = published.map((file) => file.slice(0, -"files.json".length));
+    const published = this.files().filter((file) => file.endsWith("/.antiphon.json"));
+    const roots = published.map((file) => file.slice(0, -".antiphon.json".length));
     return this.files().filter(
       (file) =>
         !file.includes("/partial/") && !file.endsWith("revisions.json") && !roots.some((root) => file.startsWith(root)),

@@ -9,6 +9,7 @@ import { download } from "../download.ts";
 import { httpFailure, toDownloadError } from "../failure.ts";
 import { pause } from "../lock.ts";
 import { type HubSource, type SourceFile, sourceLabel } from "../model.ts";
+import { isCommit } from "../repository.ts";
 import type { SourceContext } from "./source.ts";
 
 const METADATA_ATTEMPTS_MAX = 4;
@@ -34,6 +35,9 @@ export class HubRepository {
     const { sha } = await this.#ask(() =>
       modelInfo({ name: this.#repository, revision, additionalFields: ["sha"], ...this.#access() }),
     );
+    if (!isCommit(sha)) {
+      throw new DownloadError("download_failed", `hub ${this.#repository} does not say which commit ${revision} is`);
+    }
     return sha;
   }
   /** @throws {DownloadError} download_not_found when one of `paths` is not a file of `commit`. */
