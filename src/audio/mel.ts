@@ -8,6 +8,7 @@
 import { assert } from "../util/assert.ts";
 import { PowerSpectrum } from "./fourier.ts";
 import { type MelFilter, melFilters } from "./mel-filters.ts";
+import { concatPcm } from "./pcm.ts";
 
 export interface MelSettings {
   readonly hz: number;
@@ -25,12 +26,7 @@ export interface MelSettings {
 /** Frames [count, bins] of a whole signal: floor(samples / hop) + 1 of them. */
 export function logMel(samples: Float32Array, settings: MelSettings): Float32Array<ArrayBuffer> {
   const stream = new MelStream(settings, settings.fftSamples / 2);
-  const first = stream.push(samples);
-  const rest = stream.finish();
-  const all = new Float32Array(first.length + rest.length);
-  all.set(first);
-  all.set(rest, first.length);
-  return all;
+  return concatPcm([stream.push(samples), stream.finish()]);
 }
 
 /** One stream. All frames of all pushes, and of the end, are those of the whole signal. */

@@ -14,8 +14,11 @@ export interface Arguments {
 export function parseArguments<T extends object>(argv: readonly string[], table: OptionTable<T>): Arguments {
   const options = new Map(rows(table).map(([key, option]) => [flagOf(key), { key, option }]));
   const booleans = [...options].filter(([, { option }]) => option.kind === "boolean").map(([flag]) => flag);
-  const spec: Record<string, { type: "string" | "boolean" }> = {};
-  for (const [flag, { option }] of options) spec[flag] = { type: option.kind === "boolean" ? "boolean" : "string" };
+  const spec: Record<string, { type: "string" | "boolean"; short?: string }> = {};
+  for (const [flag, { option }] of options) {
+    const type = option.kind === "boolean" ? "boolean" : "string";
+    spec[flag] = option.short === null ? { type } : { type, short: option.short };
+  }
   for (const flag of booleans) spec[`no-${flag}`] = { type: "boolean" };
   const { tokens } = parseArgs({ args: [...argv], options: spec, strict: false, allowPositionals: true, tokens: true });
 
@@ -26,7 +29,7 @@ export function parseArguments<T extends object>(argv: readonly string[], table:
     if (token.kind !== "option") continue;
     const negated = booleans.includes(token.name.replace(/^no-/, "")) && token.name.startsWith("no-");
     const found = options.get(negated ? token.name.slice(3) : token.name);
-    if (found === undefined || !token.rawName.startsWith("--")) {
+    if (found === undefined) {
       throw new AppError(
         "usage",
         `unknown option ${token.rawName}.${suggestion(token.name, [...options.keys()], "--")}`,
@@ -68,7 +71,7 @@ export function help<T extends object>(table: OptionTable<T>, options: HelpOptio
     if (option.group !== group) lines.push("", `${option.group}:`);
     group = option.group;
     const value = option.placeholder === "" ? "" : ` ${option.placeholder}`;
-    lines.push(`  --${flagOf(key)}${value}`);
+    lines.push(`  ${option.short === null ? "" : `-${option.short}, `}--${flagOf(key)}${value}`);
     lines.push(`      ${option.description} ${notes(key, option, options.envPrefix)}`);
   }
   if (options.examples !== undefined) lines.push("", "Examples:", ...options.examples.map((example) => `  ${example}`));

@@ -19,6 +19,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: "talk to a server: a recording, or microphone and speakers",
     load: async () => (await import("./talk.ts")).runTalk,
   },
+  generate: {
+    summary: "ask a VoiceChat model a recorded question",
+    load: async () => (await import("./generate.ts")).runGenerate,
+  },
   models: { summary: "list, fetch and remove models", load: async () => (await import("./models.ts")).runModels },
   doctor: {
     summary: "what this machine has, what is wrong, and how to mend it",

@@ -20,6 +20,8 @@ export interface Option<T> {
   readonly env: readonly string[] | null;
   /** Never shown, not even as a default. */
   readonly secret: boolean;
+  /** One letter: `m` for `-m`. */
+  readonly short: string | null;
 }
 
 /** One option per field of `T`. */
@@ -29,6 +31,7 @@ interface Facts {
   readonly placeholder?: string;
   readonly env?: readonly string[];
   readonly secret?: boolean;
+  readonly short?: string;
 }
 
 /** Makes the options of one group of the help. */
@@ -54,6 +57,15 @@ export class OptionGroup {
   integer(value: number, range: readonly [number, number], description: string, facts: Facts = {}): Option<number> {
     const schema = z.int().min(range[0]).max(range[1]);
     return this.#option(schema, "number", value, description, "N", facts);
+  }
+  /** A whole number that may be absent. */
+  maybeInteger(range: readonly [number, number], description: string, facts: Facts = {}): Option<number | null> {
+    const schema = z.int().min(range[0]).max(range[1]).nullable();
+    return this.#option(schema, "number", null, description, "N", facts);
+  }
+  number(value: number, range: readonly [number, number], description: string, facts: Facts = {}): Option<number> {
+    const schema = z.number().min(range[0]).max(range[1]);
+    return this.#option(schema, "number", value, description, "X", facts);
   }
   boolean(value: boolean, description: string, facts: Facts = {}): Option<boolean> {
     return this.#option(z.boolean(), "boolean", value, description, "", facts);
@@ -88,6 +100,7 @@ export class OptionGroup {
       choices: null,
       env: facts.env ?? null,
       secret: facts.secret ?? false,
+      short: facts.short ?? null,
     };
   }
 }

@@ -3,7 +3,9 @@
  * codec decodes what was said. docs/voicechat-model.md, section 1.
  */
 import { logMel } from "../../audio/mel.ts";
+import { allFinite, concatPcm } from "../../audio/pcm.ts";
 import { ClientError } from "../../errors.ts";
+import { EXTRA_SECONDS_MAX, RECORDING_SECONDS_MAX } from "./limits.ts";
 import type { VoiceChatModel } from "./model.ts";
 import { type RnntState, symbolsText } from "./networks/rnnt.ts";
 import { Timeline, type TimelineFrame } from "./timeline.ts";
@@ -45,9 +47,6 @@ export interface OfflineResult {
 
 export type OfflineStage = "perception" | "rnnt" | "language" | "speech" | "codec";
 
-/** Limits of one run: 20 minutes of recording, and 600 s of silence. */
-export const RECORDING_SECONDS_MAX = 1200;
-export const EXTRA_SECONDS_MAX = 600;
 const FRAMES_MIN = 2;
 /** Frames of codes that are decoded at once: bounds memory. */
 const DECODED_FRAMES = 16;
@@ -116,7 +115,7 @@ function padded({ samples, extraDecodingSeconds = 0, framesMax = null }: Offline
   if (samples.length > RECORDING_SECONDS_MAX * hz) {
     refuse(`the recording has ${(samples.length / hz).toFixed(0)} s; ${RECORDING_SECONDS_MAX} s is the limit`, "audio");
   }
-  if (!samples.every(Number.isFinite)) refuse("the recording has samples that are not numbers", "audio");
+  if (!allFinite(samples)) refuse("the recording has samples that are not numbers", "audio");
   if (!(extraDecodingSeconds >= 0 && extraDecodingSeconds <= EXTRA_SECONDS_MAX)) {
     refuse(
       `expected 0 to ${EXTRA_SECONDS_MAX} s of extra decoding, got ${extraDecodingSeconds}`,
@@ -128,9 +127,7 @@ function padded({ samples, extraDecodingSeconds = 0, framesMax = null }: Offline
   }
   const silence = roundHalfEven(extraDecodingSeconds * hz);
   if (samples.length + silence === 0) refuse("the recording is empty, and no silence is added", "audio");
-  const all = new Float32Array(samples.length + silence);
-  all.set(samples);
-  return all;
+  return concatPcm([samples, new Float32Array(silence)]);
 }
 
 /** As Python rounds: halves go to the even neighbour. */
@@ -185,12 +182,5 @@ async function decode(
     signal?.throwIfAborted();
     parts.push(await stream.push(codes.slice(at, at + stride)));
   }
-  parts.push(stream.finish());
-  const samples = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    samples.set(part, at);
-    at += part.length;
-  }
-  return samples;
+  return concatPcm([...parts, stream.finish()]);
 }

@@ -30,22 +30,27 @@ export interface TimelineOptions {
   readonly promptIds: readonly number[];
   readonly seed: number;
   readonly signal?: AbortSignal | undefined;
+  /** False computes the language model over the whole history at every position: for diagnosis. Default true. */
+  readonly useLanguageCache?: boolean;
   /** Called after each position of the prompt. */
   readonly onPromptPosition?: ((done: number) => void) | undefined;
 }
 
 export class Timeline {
   readonly #networks: TimelineNetworks;
-  readonly #language: LanguageState;
+  #language: LanguageState;
+  /** Everything that the language model heard, where it hears it anew at every position. */
+  readonly #history: Float32Array[] | null;
   readonly #speech: SpeechState;
   #position = 0;
   #textId: number;
   #functionId: number;
 
-  private constructor(networks: TimelineNetworks, seed: number) {
+  private constructor(networks: TimelineNetworks, seed: number, useLanguageCache: boolean) {
     const { config, language, speech } = networks;
     this.#networks = networks;
     this.#language = language.initialState();
+    this.#history = useLanguageCache ? null : [];
     this.#speech = speech.initialState(new RandomGenerator(seed));
     this.#textId = config.padTokenId;
     this.#functionId = config.padTokenId;
@@ -53,7 +58,7 @@ export class Timeline {
 
   /** Takes in the system prompt: its positions go by in silence, and the next one hears the first frame. */
   static async begin(networks: TimelineNetworks, options: TimelineOptions): Promise<Timeline> {
-    const timeline = new Timeline(networks, options.seed);
+    const timeline = new Timeline(networks, options.seed, options.useLanguageCache ?? true);
     for (const [index, id] of options.promptIds.entries()) {
       options.signal?.throwIfAborted();
       await timeline.#advance(networks.language.embed(id), "prompt");
@@ -73,7 +78,7 @@ export class Timeline {
   async #advance(audio: Float32Array, kind: "prompt" | "frame"): Promise<TimelineFrame> {
     const { config, language, speech } = this.#networks;
     const startMs = performance.now();
-    const hidden = await language.step(this.#language, this.#fused(audio));
+    const hidden = await this.#hear(this.#fused(audio));
     const silent = { text: config.padTokenId, function: config.padTokenId };
     const tokens = kind === "prompt" ? silent : await language.tokens(hidden);
     this.#textId = tokens.text;
@@ -88,6 +93,15 @@ export class Timeline {
       languageMs: heardMs - startMs,
       speechMs: performance.now() - heardMs,
     };
+  }
+
+  async #hear(fused: Float32Array): Promise<Float32Array> {
+    const { language } = this.#networks;
+    if (this.#history === null) return language.step(this.#language, fused);
+    this.#language = language.initialState();
+    for (const past of this.#history) await language.step(this.#language, past);
+    this.#history.push(fused);
+    return language.step(this.#language, fused);
   }
 
   /** What was said last on both channels, and what is heard now. */

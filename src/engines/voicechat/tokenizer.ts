@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Tokenizer } from "@huggingface/tokenizers";
 import { CheckpointError } from "../../errors.ts";
+import { Detokenizer } from "../../text/detokenizer.ts";
 import type { VoiceChatConfig } from "./config.ts";
 
 export class VoiceChatTokenizer {
@@ -45,6 +46,11 @@ export class VoiceChatTokenizer {
   /** Whether a token of a channel is part of its text. */
   speaks(id: number): boolean {
     return !this.#silent.has(id);
+  }
+
+  /** One channel's text as it grows; give it the tokens that speak. */
+  detokenizer(): Detokenizer {
+    return new Detokenizer(this.#tokenizer);
   }
 
   /** What the tokens of a channel say together. */

@@ -5,6 +5,7 @@
  * T frames of codes; N spectra, with N = T * 441 at the published rates; C channels. All is [positions, channels]: a
  * convolution whose kernel equals its stride is a product with a reshaped matrix.
  */
+import { concatPcm } from "../../../audio/pcm.ts";
 import type { Weights } from "../../../checkpoint/weights.ts";
 import { build, type Model } from "../../../onnx/build.ts";
 import { parameter, stored } from "../../../onnx/nn.ts";
@@ -328,7 +329,7 @@ class OverlapAdd {
 
   /** windows [n, nFft] -> at most n * hop samples. */
   push(windows: Float32Array): Float32Array {
-    const complete = concatenate(this.#held, this.#add(windows));
+    const complete = concatPcm([this.#held, this.#add(windows)]);
     const samples = (windows.length / this.#squares.length) * this.#hop;
     this.#held = complete.slice(samples);
     return complete.subarray(0, samples);
@@ -338,7 +339,7 @@ class OverlapAdd {
   finish(): Float32Array {
     const rest = this.#sums.slice(0, -this.#hop);
     for (let i = 0; i < rest.length; i++) rest[i]! /= Math.max(this.#weights[i]!, WEIGHT_MIN);
-    return concatenate(this.#held, rest).slice(0, -this.#cut);
+    return concatPcm([this.#held, rest]).slice(0, -this.#cut);
   }
 
   /** All samples that these windows complete. */
@@ -359,11 +360,4 @@ class OverlapAdd {
     this.#skip -= skipped;
     return samples.subarray(skipped);
   }
-}
-
-function concatenate(a: Float32Array, b: Float32Array): Float32Array {
-  const joined = new Float32Array(a.length + b.length);
-  joined.set(a);
-  joined.set(b, a.length);
-  return joined;
 }

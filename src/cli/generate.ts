@@ -1,0 +1,238 @@
+/** `antiphon generate`: a recorded question to a VoiceChat checkpoint, and its recorded answer. */
+import { existsSync } from "node:fs";
+import { access, constants, writeFile } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import { writeWav } from "../audio/wav.ts";
+import { Checkpoint } from "../checkpoint/checkpoint.ts";
+import { readConfig, type VoiceChatConfig } from "../engines/voicechat/config.ts";
+import { EXTRA_SECONDS_MAX, RECORDING_SECONDS_MAX } from "../engines/voicechat/limits.ts";
+import type { OfflineResult } from "../engines/voicechat/offline.ts";
+import type { OfflineMethods, OfflineWorkerOptions } from "../engines/voicechat/offline-worker.ts";
+import { AppError } from "../errors.ts";
+import { isRepositoryId } from "../models/repository.ts";
+import { ModelStore } from "../models/store.ts";
+import { silentLog } from "../util/log.ts";
+import { OptionGroup, type OptionTable, resolveOptions } from "../util/options.ts";
+import { WorkerHost } from "../workers/host.ts";
+import { help, parseArguments } from "./arguments.ts";
+import type { CliContext } from "./context.ts";
+import { FrameProgress } from "./frame-progress.ts";
+import { readRecording } from "./recording.ts";
+import { formatDuration, ProgressView, styled } from "./terminal.ts";
+
+interface GenerateSettings {
+  readonly model: string | null;
+  readonly audio: string | null;
+  readonly outputAudio: string | null;
+  readonly prompt: string | null;
+  readonly seed: number;
+  readonly extraDecodingSeconds: number;
+  readonly maxFrames: number | null;
+  readonly json: string | null;
+  readonly precision: "exact" | "fast";
+  readonly provider: "cpu" | "webgpu" | "cuda" | "coreml";
+  readonly maxTokens: string | null;
+  readonly image: string | null;
+  readonly video: string | null;
+  readonly help: boolean;
+}
+
+const files = new OptionGroup("Files");
+const answer = new OptionGroup("Answer");
+const machine = new OptionGroup("Machine");
+const other = new OptionGroup("Other");
+const file = (short?: string): { placeholder: string; env: []; short?: string } => ({
+  placeholder: "FILE",
+  env: [],
+  ...(short === undefined ? {} : { short }),
+});
+
+export const GENERATE_OPTIONS: OptionTable<GenerateSettings> = {
+  model: files.maybeText("Directory of a VoiceChat checkpoint (MLX), or its id on the hub, which is fetched.", {
+    placeholder: "MODEL",
+    short: "m",
+    env: [],
+  }),
+  audio: files.maybeText("The question: WAV of any kind, or what ffmpeg reads.", file()),
+  outputAudio: files.maybeText("Write the spoken answer here: WAV, 22,050 Hz, one channel.", file()),
+  json: files.maybeText("Write text, tokens, codes and times here.", file()),
+  prompt: answer.maybeText("System prompt: how the model is to answer.", { short: "p", env: [] }),
+  seed: answer.integer(0, [0, Number.MAX_SAFE_INTEGER], "The same seed gives the same answer, byte for byte.", {
+    env: [],
+  }),
+  extraDecodingSeconds: answer.number(3, [0, EXTRA_SECONDS_MAX], "Silence after the question, for the answer.", {
+    env: [],
+  }),
+  maxFrames: answer.maybeInteger([2, 1_000_000], "Stop after this many frames of 80 ms.", { env: [] }),
+  precision: machine.choice("exact", ["exact", "fast"], "How quantized weights are multiplied.", { env: [] }),
+  provider: machine.choice("cpu", ["cpu", "webgpu", "cuda", "coreml"], "What the networks run on.", { env: [] }),
+  maxTokens: other.maybeText("Ignored: the answer is as long as the question and its silence.", {
+    placeholder: "N",
+    short: "n",
+    env: [],
+  }),
+  image: other.maybeText("Refused: this model hears, and does not see.", file()),
+  video: other.maybeText("Refused, likewise.", file()),
+  help: other.boolean(false, "Print this.", { short: "h", env: [] }),
+};
+
+/** What a hub repository must give. */
+const CHECKPOINT_FILES = ["*.json", "*.safetensors"];
+/** The largest checkpoint from a slow disk. */
+const LOAD_MS_MAX = 1_800_000;
+
+/** @returns the exit code. @throws {AppError} */
+export async function runGenerate(argv: readonly string[], context: CliContext): Promise<number> {
+  const { flags, positionals } = parseArguments(argv, GENERATE_OPTIONS);
+  const settings = resolveOptions(GENERATE_OPTIONS, { flags });
+  if (settings.help) {
+    context.stdout.write(generateHelp());
+    return 0;
+  }
+  if (positionals.length > 0) {
+    throw new AppError("usage", `generate takes no "${positionals[0]}"; the question goes in with --audio FILE`);
+  }
+  const { model, audio } = checkRequest(settings);
+  if (settings.maxTokens !== null) context.stderr.write("antiphon: -n is ignored; see --extra-decoding-seconds\n");
+  for (const path of [settings.outputAudio, settings.json]) await requireWritable(path);
+  const directory = await checkpointDirectory(model, context);
+  const { inputSampleRate } = checkCheckpoint(directory);
+  const samples = await readRecording(audio, inputSampleRate, RECORDING_SECONDS_MAX, context.signal);
+  const { result, loadMs, totalMs } = await run(directory, samples, settings, context);
+  if (settings.outputAudio !== null) await writeFile(settings.outputAudio, writeWav(result.samples, result.hz));
+  if (settings.json !== null) await writeFile(settings.json, `${JSON.stringify(report(result, loadMs, totalMs))}\n`);
+  print(result, context);
+  return 0;
+}
+
+const generateHelp = (): string =>
+  help(GENERATE_OPTIONS, {
+    usage: "antiphon generate -m MODEL --audio FILE [--output-audio FILE] [options]",
+    summary: "Asks a VoiceChat model a recorded question: prints what it heard and answered, and records the answer.",
+    envPrefix: null,
+    examples: [
+      "antiphon generate -m NemotronLabs-VoiceChat-11B-4bit --audio question.wav --output-audio response.wav",
+      'antiphon generate -m mlx-community/NemotronLabs-VoiceChat-11B-4bit --audio question.wav -p "Be concise."',
+    ],
+  });
+
+/** @throws {AppError} usage */
+function checkRequest({ model, audio, image, video }: GenerateSettings): { model: string; audio: string } {
+  if (image !== null || video !== null) {
+    const flag = image !== null ? "--image" : "--video";
+    throw new AppError("usage", `${flag} is refused: this model hears, and does not see; pass --audio FILE`);
+  }
+  if (model === null) throw new AppError("usage", "generate needs a model: -m DIRECTORY or -m OWNER/NAME");
+  if (audio === null) {
+    throw new AppError(
+      "usage",
+      "this model has no text chat, it answers recordings: antiphon generate -m MODEL --audio question.wav --output-audio response.wav",
+    );
+  }
+  return { model, audio };
+}
+
+/** Told before the work, not after it. */
+async function requireWritable(path: string | null): Promise<void> {
+  if (path === null) return;
+  try {
+    await access(existsSync(path) ? path : dirname(resolve(path)), constants.W_OK);
+  } catch (cause) {
+    throw new AppError("usage", `${path} cannot be written (${(cause as NodeJS.ErrnoException).code})`, { cause });
+  }
+}
+
+async function checkpointDirectory(model: string, context: CliContext): Promise<string> {
+  if (existsSync(model)) return resolve(model);
+  if (!isRepositoryId(model)) {
+    throw new AppError("checkpoint_unreadable", `there is no directory ${model}, and it is no hub id (OWNER/NAME)`);
+  }
+  const view = new ProgressView(context.stderr);
+  try {
+    const options = { include: CHECKPOINT_FILES, signal: context.signal, onProgress: view.show };
+    return (await new ModelStore(context.models).ensureRepository(model, options)).directory;
+  } finally {
+    view.close();
+  }
+}
+
+/** What can be told before a process is started for it. @throws {CheckpointError} */
+function checkCheckpoint(directory: string): VoiceChatConfig {
+  Checkpoint.open(directory).close();
+  return readConfig(directory);
+}
+
+interface Run {
+  readonly result: OfflineResult;
+  readonly loadMs: number;
+  readonly totalMs: number;
+}
+
+/** The networks run in a process of their own, which ends with the run. */
+async function run(
+  directory: string,
+  samples: Float32Array,
+  settings: GenerateSettings,
+  context: CliContext,
+): Promise<Run> {
+  const { precision, provider, prompt, extraDecodingSeconds, seed, maxFrames } = settings;
+  const startMs = performance.now();
+  if (context.stderr.isTty) context.stderr.write("loading the model\r");
+  const options: OfflineWorkerOptions = { directory, precision, provider };
+  await using worker = await WorkerHost.start<OfflineMethods>({
+    name: "voicechat",
+    stage: "engine",
+    module: new URL("../engines/voicechat/offline-worker.ts", import.meta.url),
+    options,
+    log: silentLog,
+    limits: { loadMs: LOAD_MS_MAX },
+  });
+  const loadMs = performance.now() - startMs;
+  const progress = new FrameProgress(context.stderr);
+  try {
+    const result = await worker.call(
+      "generate",
+      { samples, systemPrompt: prompt, extraDecodingSeconds, seed, framesMax: maxFrames },
+      { signal: context.signal, onPart: ({ done, total }) => progress.show(done, total) },
+    );
+    return { result, loadMs, totalMs: performance.now() - startMs };
+  } finally {
+    progress.close();
+  }
+}
+
+function report(result: OfflineResult, loadMs: number, totalMs: number): Record<string, unknown> {
+  const frames = result.textIds.length;
+  const quantizers = result.audioCodes.length / frames;
+  const codesOf = (frame: number): number[] => [
+    ...result.audioCodes.subarray(frame * quantizers, (frame + 1) * quantizers),
+  ];
+  return {
+    text: result.text,
+    user_transcript: result.userTranscript,
+    function_text: result.functionText,
+    text_tokens: result.textIds,
+    function_tokens: result.functionIds,
+    audio_codes: result.textIds.map((_, frame) => codesOf(frame)),
+    sample_rate: result.hz,
+    frames,
+    stage_ms: { load: loadMs, ...result.stageMs, total: totalMs },
+  };
+}
+
+function print(result: OfflineResult, context: CliContext): void {
+  const { stdout } = context;
+  const label = (name: string): string => styled(stdout, context, "dim", `[${name}]`);
+  stdout.write(`${label("user")} ${printable(result.userTranscript)}\n${printable(result.text)}\n`);
+  const called = printable(result.functionText);
+  if (called !== "") stdout.write(`${label("function")} ${called}\n`);
+  const seconds = result.samples.length / result.hz;
+  const workMs = Object.values(result.stageMs).reduce((sum, ms) => sum + ms, 0);
+  const { stderr } = context;
+  stderr.write(`${result.textIds.length} frames, ${seconds.toFixed(1)} s of speech in ${formatDuration(workMs)}\n`);
+}
+
+/** A model may write anything; a terminal must not obey it. The JSON report has the text as it is. */
+function printable(text: string): string {
+  return text.replace(/[^\P{Cc}\n\t]/gu, "").trim();
+}
