@@ -8,6 +8,7 @@
  * an output sample comes once 40 samples of the lower rate behind it are in (5 ms at 8 kHz, 2.5 ms at 16 kHz).
  */
 import { assert } from "../util/assert.ts";
+import { concatPcm } from "./pcm.ts";
 
 /** Zero crossings of the sinc on each side, in samples of the lower rate. */
 const HALF_WIDTH = 40;
@@ -105,13 +106,7 @@ export class Resampler {
 /** A whole signal at once. The result is the caller's own, also where the rates are equal. */
 export function resample(pcm: Float32Array, inputHz: number, outputHz: number): Float32Array<ArrayBuffer> {
   const resampler = new Resampler(inputHz, outputHz);
-  const body = resampler.push(pcm);
-  const rest = resampler.flush();
-  if (rest.length === 0) return body;
-  const out = new Float32Array(body.length + rest.length);
-  out.set(body);
-  out.set(rest, body.length);
-  return out;
+  return concatPcm([resampler.push(pcm), resampler.flush()]);
 }
 
 /** How many samples `resample` makes of `samples`. */

@@ -5,7 +5,7 @@
 import { AppError } from "../errors.ts";
 import { assert } from "../util/assert.ts";
 import { alawToFloat, mulawToFloat } from "./g711.ts";
-import { floatToPcm16 } from "./pcm.ts";
+import { floatToPcm16, pcm16ToFloat } from "./pcm.ts";
 
 export interface WavFormat {
   readonly hz: number;
@@ -250,16 +250,17 @@ function frameBytes(format: WavFormat): number {
 function decodeSamples(bytes: Buffer, format: WavFormat): Float32Array<ArrayBuffer> {
   if (format.encoding === "alaw") return alawToFloat(bytes);
   if (format.encoding === "mulaw") return mulawToFloat(bytes);
+  const key = `${format.encoding}${format.bitsPerSample}`;
+  if (key === "pcm16") return pcm16ToFloat(bytes)!;
   const width = format.bitsPerSample / 8;
   const out = new Float32Array(bytes.length / width);
-  const read = SAMPLE_READERS[`${format.encoding}${format.bitsPerSample}`]!;
+  const read = SAMPLE_READERS[key]!;
   for (let i = 0; i < out.length; i++) out[i] = read(bytes, i * width);
   return out;
 }
 
 const SAMPLE_READERS: Readonly<Record<string, (bytes: Buffer, at: number) => number>> = {
   pcm8: (bytes, at) => (bytes.readUInt8(at) - 128) / 128,
-  pcm16: (bytes, at) => bytes.readInt16LE(at) / 32768,
   pcm24: (bytes, at) => bytes.readIntLE(at, 3) / 8388608,
   pcm32: (bytes, at) => bytes.readInt32LE(at) / 2147483648,
   float32: (bytes, at) => bytes.readFloatLE(at),

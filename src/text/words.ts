@@ -61,18 +61,6 @@ export function wordErrors(reference: string, hypothesis: string): WordErrors {
 }
 
 /**
- * The beginning of `current` on whose words both hypotheses agree, as `current` writes it, from its first character to the
- * end of the last agreed word. What two hypotheses in a row agree on seldom changes any more.
- */
-export function agreedText(previous: string, current: string): string {
-  const before = words(previous);
-  const now = wordSpans(current);
-  let agreed = 0;
-  while (agreed < now.length && now[agreed]!.word === before[agreed]) agreed++;
-  return agreed === 0 ? "" : current.slice(0, now[agreed - 1]!.end);
-}
-
-/**
  * The beginning of `text` that was heard when `fraction` (0 to 1) of its audio was: whole words, those of which more than
  * half was heard, with the punctuation behind them. A word takes as long as it has letters, a mark behind it a pause.
  */

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { agreedText, heardText, wordErrors, wordSpans, words } from "../../src/text/words.ts";
+import { heardText, wordErrors, wordSpans, words } from "../../src/text/words.ts";
 
 describe("words", () => {
   it.each([
@@ -52,21 +52,6 @@ describe("wordErrors", () => {
       }),
       { seed: 15 },
     );
-  });
-});
-
-describe("agreedText", () => {
-  it.each([
-    ["what is the", "what is the capital", "what is the"],
-    ["What is the cap", "What is the capital", "What is the"],
-    ["what is, the", "What is the capital?", "What is the"],
-    ["hello world.", "Hello, world", "Hello, world"],
-    ["good", "wood", ""],
-    ["", "anything", ""],
-    ["anything", "", ""],
-    ["  a b", "  a b c", "  a b"],
-  ])("%j then %j", (previous, current, agreed) => {
-    expect(agreedText(previous, current)).toBe(agreed);
   });
 });
 
