@@ -7,7 +7,13 @@ import type { SessionCommand } from "../conversation/commands.ts";
 import type { SessionEvent } from "../conversation/events.ts";
 import { EstimatedLine, type Line } from "../conversation/playback.ts";
 import { Session } from "../conversation/session.ts";
-import { defaultSettings, engineSettings, mergeSettings, type SessionSettings } from "../conversation/settings.ts";
+import {
+  defaultSettings,
+  engineSettings,
+  mergeSettings,
+  refuseChange,
+  type SessionSettings,
+} from "../conversation/settings.ts";
 import type { Dialect, DialectContext, Origin, Output } from "../dialects/dialect.ts";
 import { OpenAIDialect } from "../dialects/openai.ts";
 import { readSession } from "../dialects/openai-session.ts";
@@ -29,6 +35,7 @@ import type { Transport, TransportMessage } from "./transport.ts";
 const BACKLOG_LOOK_MS = 10;
 const DRAIN_LOOK_MS = 50;
 const CLOSE_GOING_AWAY = 1012;
+const CLOSE_POLICY = 1008;
 const CLOSE_FAULT = 1011;
 const CLOSE_NORMAL = 1000;
 
@@ -114,20 +121,14 @@ export class Connection {
   // ------------------------------------------------------------------------------------------------------ beginning
 
   async #open(): Promise<void> {
-    const { engine, transport, clock, ids } = this.#options;
-    const settings = this.#startSettings();
+    const { engine, clock, ids, transport } = this.#options;
+    let settings = this.#defaultSettings();
     let stream: EngineStream;
     try {
+      settings = this.#configured(settings);
       stream = await engine.open(engineSettings(settings), this.#abort.signal);
     } catch (error) {
-      const refusal = toAppError(error);
-      this.#observer.error(refusal.code);
-      const dialect = this.#makeDialect(
-        () => settings,
-        () => "",
-      );
-      transport.send(dialect.encodeError(refusal, null));
-      await this.close(refusal.entry.wsClose ?? CLOSE_FAULT, refusal.code);
+      await this.#refuse(toAppError(error), settings);
       return;
     }
     if (this.#closing !== null) {
@@ -148,18 +149,37 @@ export class Connection {
     this.#onLive();
     this.#log.info({ model: settings.model, type: settings.type }, "session opened");
   }
-  #startSettings(): SessionSettings {
+  #defaultSettings(): SessionSettings {
     const { engine, session } = this.#options;
-    const { type, model, instructions, voice, configuration } = session;
-    const settings = defaultSettings(type, engine.capabilities, {
+    const { type, model, instructions, voice } = session;
+    return defaultSettings(type, engine.capabilities, {
       ...(model === null ? {} : { model }),
       ...(instructions === undefined ? {} : { instructions }),
       ...(voice === undefined ? {} : { voice }),
     });
+  }
+  /** @throws {ClientError} for a configuration that a `session.update` would refuse. */
+  #configured(settings: SessionSettings): SessionSettings {
+    const { capabilities } = this.#options.engine;
+    const { configuration } = this.#options.session;
     if (configuration === undefined || configuration === null) return settings;
-    const patch = readSession(configuration, settings, engine.capabilities);
+    const patch = readSession(configuration, settings, capabilities);
     if (patch instanceof AppError) throw patch;
-    return mergeSettings(settings, patch);
+    const configured = mergeSettings(settings, patch);
+    const refusal = refuseChange(settings, configured, { capabilities, hasSpoken: false, hasItems: false });
+    if (refusal !== null) throw refusal;
+    return configured;
+  }
+  /** The session cannot begin: the peer hears why, and goes. */
+  async #refuse(refusal: AppError, settings: SessionSettings): Promise<void> {
+    this.#observer.error(refusal.code);
+    this.#log.warn({ code: refusal.code }, refusal.message);
+    const dialect = this.#makeDialect(
+      () => settings,
+      () => "",
+    );
+    this.#options.transport.send(dialect.encodeError(refusal, null));
+    await this.close(refusal.entry.wsClose ?? CLOSE_POLICY, refusal.code);
   }
   #makeDialect(settings: () => SessionSettings, conversationId: () => string): Dialect {
     const { engine, transport, ids, clock, dialect } = this.#options;
@@ -283,7 +303,7 @@ export class Connection {
       control.send(output.text);
       if (control.bufferedBytes <= this.#limits.bufferedBytesMax) continue;
       this.#controls.delete(control);
-      void control.close(1008, "client_too_slow");
+      void control.close(CLOSE_POLICY, "client_too_slow");
     }
   }
   #observe(event: SessionEvent): void {
@@ -312,7 +332,7 @@ export class Connection {
     if (bufferedBytes <= this.#limits.bufferedBytesMax || this.#closing !== null) return;
     this.#observer.error("client_too_slow");
     this.#log.warn({ code: "client_too_slow", bufferedBytes }, "the client does not read what it is sent");
-    void this.close(1008, "client_too_slow");
+    void this.close(CLOSE_POLICY, "client_too_slow");
   }
   /** Tells the peer why, and ends. */
   #dismiss(error: AppError, code: number = error.entry.wsClose ?? CLOSE_FAULT): void {
