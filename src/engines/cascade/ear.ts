@@ -146,10 +146,9 @@ export class Ear {
   #frame(frame: Float32Array, probability: number): void {
     this.#ring.push(frame);
     const voiced = this.#segmenter.voiced(probability);
-    const before = this.#segment;
+    // A segment that begins with this frame reads it from the ring.
+    this.#segment?.transcriber.push(frame, voiced);
     for (const step of this.#segmenter.frame(probability, frame.length)) this.#step(step);
-    // A segment that began with this frame has read it from the ring.
-    if (this.#segment !== null && this.#segment === before) this.#segment.transcriber.push(frame, voiced);
     if (this.#settings.turnDetection.type === "none") this.#hold(frame, voiced);
   }
   #step(step: SegmenterStep): void {

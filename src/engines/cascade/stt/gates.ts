@@ -22,7 +22,7 @@ const PHANTOM_VOICED_MS = 190;
 
 /** The transcript as far as it can be believed; often empty where it cannot. */
 export function believable(text: string, audioSeconds: number, voicedMs: number): string {
-  const trimmed = text.replace(/\s+/g, " ").trim();
+  const trimmed = text.replace(/\s+/g, " ").replace(/^["'“”\s]+|["“”\s]+$/g, "");
   const plain = trimmed.toLowerCase().replace(/[^\p{L}\p{N} ]/gu, "");
   if (plain.trim() === "") return "";
   if (voicedMs < PHANTOM_VOICED_MS && PHANTOMS.has(plain)) return "";

@@ -5,7 +5,7 @@ import type { WorkerClient } from "../../../workers/runtime.ts";
 import { Lane } from "../lane.ts";
 import type { RecognizerKind, RecognizerOptions } from "../sherpa.ts";
 import type { SherpaSttTable } from "./sherpa-stt-worker.ts";
-import type { Stt, SttRequest } from "./stt.ts";
+import { STT_HZ, type Stt, type SttRequest } from "./stt.ts";
 
 /** What each model takes at once: Moonshine was trained on short speech, Whisper hears 30 s at most. */
 const SECONDS_MAX: Readonly<Record<RecognizerKind, number>> = {
@@ -14,6 +14,15 @@ const SECONDS_MAX: Readonly<Record<RecognizerKind, number>> = {
   whisper: 28,
   paraformer: 20,
 };
+
+/**
+ * Silence that is added behind the speech: without it Moonshine mishears last words (24 % of the words of ten questions
+ * in a robotic voice were wrong without, 12 % with it), and now and then hears nothing at all.
+ */
+const TAIL_SAMPLES = STT_HZ * 0.3;
+/** Tried when nothing was heard in what must be speech. */
+const LONG_TAIL_SAMPLES = STT_HZ * 0.46;
+const DITHER = 0.001;
 
 export class SherpaStt implements Stt {
   readonly name: string;
@@ -33,11 +42,23 @@ export class SherpaStt implements Stt {
     return new SherpaStt(options.kind, worker);
   }
   transcribe({ pcm, language, urgency, signal }: SttRequest): Promise<string> {
-    return this.#lane.run(urgency === "final", signal, () =>
-      this.#worker.call("transcribe", { pcm, language }, { signal }),
-    );
+    const final = urgency === "final";
+    return this.#lane.run(final, signal, async () => {
+      const call = (tailSamples: number): Promise<string> =>
+        this.#worker.call("transcribe", { pcm: withTail(pcm, tailSamples), language }, { signal });
+      const text = await call(TAIL_SAMPLES);
+      return text === "" && final ? call(LONG_TAIL_SAMPLES) : text;
+    });
   }
   [Symbol.asyncDispose](): Promise<void> {
     return Promise.resolve(this.#worker[Symbol.asyncDispose]());
   }
+}
+
+/** Faint noise rather than zeros, which no microphone gives. The same every time. */
+function withTail(pcm: Float32Array, tailSamples: number): Float32Array {
+  const out = new Float32Array(pcm.length + tailSamples);
+  out.set(pcm);
+  for (let i = pcm.length; i < out.length; i++) out[i] = DITHER * Math.sin(i * i);
+  return out;
 }
