@@ -115,6 +115,7 @@ const ROWS = [
   ["invalid_request", 400, null, "invalid_request_error", "The message cannot be answered in this state."],
   ["server_busy", 503, 1013, "rate_limit_error", "Another connection holds the session."],
   ["session_initialization_failed", 500, null, "server_error", "The session could not be configured."],
+  ["context_limit", 400, null, "invalid_request_error", "The stream has reached its greatest length."],
   ["inference_error", 500, null, "server_error", "The audio could not be processed."],
 ] as const;
 

@@ -1,0 +1,157 @@
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { readWav } from "../../../src/audio/wav.ts";
+import { VoiceChatModel } from "../../../src/engines/voicechat/model.ts";
+import { type StreamOptions, type VoiceChatEvent, VoiceChatStream } from "../../../src/engines/voicechat/stream.ts";
+import { type GoldenTensor, goldenFloats, goldenIds, largestDifference, readGolden } from "../../support/golden.ts";
+import { CHECKPOINTS, checkpointDirectory, FIXTURES } from "../../support/voicechat.ts";
+
+interface StreamJson {
+  readonly prompt: string;
+  readonly seed: number;
+  readonly extra_decoding_seconds: number;
+  readonly wav: string;
+  readonly events: readonly Record<string, unknown>[];
+}
+
+/** An event as the reference's file has it: without the arrays. */
+function plain(event: VoiceChatEvent): Record<string, unknown> {
+  const common = { kind: event.kind, frame_index: event.frameIndex };
+  if ("tokenId" in event) return { ...common, token_id: event.tokenId, delta: event.delta, text: event.text };
+  if ("text" in event) return { ...common, delta: event.delta, text: event.text };
+  return common;
+}
+
+async function run(
+  model: VoiceChatModel,
+  options: StreamOptions,
+  samples: Float32Array,
+  chunkSamples: number,
+): Promise<VoiceChatEvent[]> {
+  const stream = await VoiceChatStream.open(model, options);
+  const events: VoiceChatEvent[] = [];
+  for (let at = 0; at < samples.length; at += chunkSamples) {
+    events.push(...(await stream.push(samples.subarray(at, at + chunkSamples), 16_000)));
+  }
+  events.push(...(await stream.flush()));
+  return events;
+}
+
+const audioOf = (events: readonly VoiceChatEvent[]) =>
+  events.flatMap((event) => (event.kind === "audio" ? [event] : []));
+
+describe.each(CHECKPOINTS)("the live stream of %s", (name) => {
+  const reference = `${FIXTURES}/${name}/reference`;
+  const json = JSON.parse(readFileSync(`${reference}/stream.json`, "utf8")) as StreamJson;
+  const golden: Record<string, GoldenTensor> = readGolden(`${reference}/stream.safetensors`);
+  const recording = readWav(readFileSync(`${FIXTURES}/audio/${json.wav}`)).samples;
+  const samples = new Float32Array(recording.length + Math.round(json.extra_decoding_seconds * 16_000));
+  samples.set(recording);
+  const options: StreamOptions = { systemPrompt: json.prompt, seed: json.seed };
+  let model: VoiceChatModel;
+  let events: VoiceChatEvent[];
+  beforeAll(async () => {
+    model = await VoiceChatModel.load(checkpointDirectory(name), { threads: 1 });
+    events = await run(model, options, samples, 1280);
+  });
+  afterAll(() => model.close());
+
+  test("equals the reference: order, ids, deltas, texts, codes and sound", () => {
+    expect(events.map(plain)).toEqual(json.events);
+    expect(audioOf(events).flatMap((event) => event.audioCodes)).toEqual(goldenIds(golden, "audio_codes"));
+    const sound = audioOf(events).flatMap((event) => [...event.samples]);
+    expect(largestDifference(Float32Array.from(sound), goldenFloats(golden, "audio"))).toBeLessThan(1e-4);
+  });
+
+  test.each([160, 777, 2000, samples.length])("chunks of %i samples change nothing", async (chunkSamples) => {
+    expect(await run(model, options, samples, chunkSamples)).toEqual(events);
+  });
+});
+
+describe("a live stream of tiny-f32", () => {
+  const recording = readWav(readFileSync(`${FIXTURES}/audio/question.wav`)).samples;
+  let model: VoiceChatModel;
+  beforeAll(async () => {
+    model = await VoiceChatModel.load(checkpointDirectory("tiny-f32"), { threads: 1 });
+  });
+  afterAll(() => model.close());
+
+  test("sample by sample is the same as at once", async () => {
+    const short = recording.subarray(0, 2 * 1280 + 5);
+    expect(await run(model, {}, short, 1)).toEqual(await run(model, {}, short, short.length));
+  });
+
+  test("sessions side by side give what each gives alone", async () => {
+    const short = recording.subarray(0, 8 * 1280);
+    const [first, second] = await Promise.all([
+      run(model, { seed: 1 }, short, 1280),
+      run(model, { seed: 2, systemPrompt: "Hello." }, short, 777),
+    ]);
+    expect(first).toEqual(await run(model, { seed: 1 }, short, 1280));
+    expect(second).toEqual(await run(model, { seed: 2, systemPrompt: "Hello." }, short, 777));
+    expect(audioOf(first)[1]).not.toEqual(audioOf(second)[1]);
+  });
+
+  test("without the language cache it says the same", async () => {
+    const short = recording.subarray(0, 6 * 1280);
+    const options = { systemPrompt: "Hi." };
+    expect(await run(model, { ...options, useLanguageCache: false }, short, 1280)).toEqual(
+      await run(model, options, short, 1280),
+    );
+  });
+
+  test("without the perception cache it answers frame by frame all the same", async () => {
+    const events = await run(model, { usePerceptionCache: false }, recording.subarray(0, 6 * 1280), 1280);
+    expect(audioOf(events).map((event) => event.frameIndex)).toEqual([0, 1, 2, 3, 4, 5]);
+    expect(events.at(-1)).toEqual({ kind: "done", frameIndex: 6 });
+  });
+
+  test("refuses another rate, samples that are not numbers, and a closed session, and goes on after the first two", async () => {
+    const stream = await VoiceChatStream.open(model);
+    await expect(stream.push(new Float32Array(10), 24_000)).rejects.toThrow("expected 16000 Hz PCM, received 24000 Hz");
+    await expect(stream.push(Float32Array.of(0, Number.NaN), 16_000)).rejects.toThrow("not numbers");
+    expect(audioOf(await stream.push(new Float32Array(1280), 16_000))).toHaveLength(1);
+    expect(await stream.cancel()).toEqual([{ kind: "cancelled", frameIndex: 1 }]);
+    expect(stream.closed).toBe(true);
+    await expect(stream.push(new Float32Array(1280), 16_000)).rejects.toThrow("closed");
+    expect(await stream.flush()).toEqual([]);
+    expect(await stream.cancel()).toEqual([]);
+  });
+
+  test("a partial frame is padded and run, or dropped, as flush is told", async () => {
+    for (const [padPartial, frames] of [
+      [true, 2],
+      [false, 1],
+    ] as const) {
+      const stream = await VoiceChatStream.open(model);
+      const before = await stream.push(recording.subarray(0, 2000), 16_000);
+      const after = await stream.flush(padPartial);
+      expect(audioOf([...before, ...after])).toHaveLength(frames);
+      expect(after.at(-1)).toEqual({ kind: "done", frameIndex: frames });
+    }
+  });
+
+  test("the limit refuses the frame that exceeds it; the frames before were answered", async () => {
+    const stream = await VoiceChatStream.open(model, { maxStreamingSeconds: 0.16 });
+    const seen: VoiceChatEvent[] = [];
+    const push = stream.push(recording.subarray(0, 5 * 1280), 16_000, (event) => seen.push(event));
+    await expect(push).rejects.toMatchObject({ code: "context_limit" });
+    expect(audioOf(seen)).toHaveLength(2);
+    await expect(stream.push(recording.subarray(0, 1280), 16_000)).rejects.toMatchObject({ code: "context_limit" });
+    expect(await stream.flush()).toEqual([{ kind: "done", frameIndex: 2 }]);
+  });
+
+  test.each([{ seed: -1 }, { seed: 1.5 }, { maxStreamingSeconds: 0 }, { maxStreamingSeconds: Number.NaN }])(
+    "refuses to open with %j",
+    async (options) => {
+      await expect(VoiceChatStream.open(model, options)).rejects.toMatchObject({ code: "invalid_value" });
+    },
+  );
+
+  test("frames are timed stage by stage", async () => {
+    const frames: number[] = [];
+    const stream = await VoiceChatStream.open(model, { onFrame: (timing) => frames.push(timing.frameIndex) });
+    await stream.push(new Float32Array(3 * 1280), 16_000);
+    expect(frames).toEqual([0, 1, 2]);
+  });
+});
