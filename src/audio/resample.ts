@@ -1,7 +1,7 @@
 /**
  * Sample rate conversion by a polyphase windowed sinc. Any ratio of whole rates; the kernel has one row of taps for each
- * fraction of an input sample at which an output sample can lie. Passband to 0.86 of the lower Nyquist frequency within
- * 0.001 dB, 90 dB down from the lower Nyquist frequency on (nothing folds back).
+ * fraction of an input sample at which an output sample can lie. Flat within 0.001 dB up to 0.85 of the lower Nyquist
+ * frequency, 0.15 dB down at 0.88 of it, and 90 dB from it on: nothing folds back.
  *
  * Output sample k is the input at time k * inputHz / outputHz (the filter's delay is taken out), so n input samples give
  * ceil(n * outputHz / inputHz) output samples, with silence before the first and after the last. What it costs is waiting:

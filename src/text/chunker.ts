@@ -32,6 +32,10 @@ type Boundary = "none" | "word" | "pause" | "sentence";
 const UNBROKEN_CHARS_MAX = 1000;
 
 const FENCE_START = /^\s*(?:>\s*)*(?:[-*+]\s+|\d+[.)]\s+)?(`{3,}(?=[^`]*$)|~{3,})/;
+/** A link, a tag or a formula that was opened in the last so many characters. */
+const OPEN_CHARS_MAX = 60;
+const OPEN_SPAN =
+  /\[[^\]]{0,60}$|\]\([^)]{0,60}$|<[a-zA-Z/][^<>]{0,60}$|\\\((?:(?!\\\)).){0,60}$|\\\[(?:(?!\\\]).){0,60}$/;
 const CLOSERS = /["'”’»)\]}*_~`]+$/;
 /** Scripts without spaces between words. */
 const UNSPACED = /[\u3040-\u30ff\u3400-\u9fff\uff00-\uffef]/;
@@ -223,12 +227,15 @@ function isAbbreviation(body: string, line: string): boolean {
   return ABBREVIATIONS.has(word.toLowerCase()) || /^\p{Lu}$/u.test(word);
 }
 
-/** True where a link, inline code, a tag or a formula is open: half of one cannot be said. */
+/**
+ * True where a link, inline code, a tag or a formula is open in the last line: half of one cannot be said. What stays open
+ * for long was no beginning.
+ */
 function insideSpan(text: string): boolean {
-  const tail = text.slice(text.lastIndexOf("\n\n") + 1);
-  const code = tail.match(/`+/g);
-  if (code !== null && code.length % 2 === 1) return true;
-  return /\[[^\]]*$|\]\([^)]*$|<[a-zA-Z/][^>]*$|\\\((?:(?!\\\)).)*$|\\\[(?:(?!\\\]).)*$/.test(tail);
+  const line = text.slice(text.lastIndexOf("\n") + 1);
+  const ticks = [...line.matchAll(/`+/g)];
+  if (ticks.length % 2 === 1 && line.length - ticks.at(-1)!.index < OPEN_CHARS_MAX) return true;
+  return OPEN_SPAN.test(line);
 }
 
 /** Length in characters of an alphabet: a character that stands for a word or a syllable counts as three. */

@@ -114,6 +114,13 @@ describe("what cannot be said", () => {
   });
 });
 
+it("does not wait for the end of what only looked like a link, code or a tag", () => {
+  for (const opened of ["rock `n roll", "the range [0, 1)", "if a <b"]) {
+    const text = `Look at ${opened} is what it says, ${"and on it goes with that, ".repeat(6)}`;
+    expect(texts(text)[0]!.length).toBeLessThan(110);
+  }
+});
+
 it("divides scripts without spaces at their own stops", () => {
   expect(texts("你好。今天天气很好，我们去公园吧！好的")).toEqual([
     "你好。",
