@@ -103,5 +103,5 @@ export async function requireFreeBytes(directory: string, neededBytes: number, p
   const missingBytes = neededBytes - (await bytesUnder(partial));
   // Some network and virtual disks report nothing.
   if (blocks === 0 || freeBytes >= missingBytes) return;
-  throw diskFull(directory, `needs ${missingBytes} bytes, has ${freeBytes}`);
+  throw diskFull(directory, `${freeBytes} bytes free, ${missingBytes} needed`);
 }

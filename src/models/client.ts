@@ -68,7 +68,7 @@ function clientFailure(call: ClientCall, code: number | null, output: string): D
     return new DownloadError("download_failed", `${call.command} ended with ${code} for ${call.item}: ${said}`);
   }
   const [, errorCode, advice] = sign;
-  if (errorCode === "download_disk_full") return diskFull(call.directory, said);
+  if (errorCode === "download_disk_full") return diskFull(call.directory, null, said);
   return new DownloadError(errorCode, `${call.item}: ${advice} (${call.command} says: ${said})`);
 }
 

@@ -174,7 +174,7 @@ async function writeBody(
 async function writeAll(file: Awaited<ReturnType<typeof open>>, chunk: Uint8Array): Promise<void> {
   for (let at = 0; at < chunk.byteLength; ) {
     const { bytesWritten } = await file.write(chunk, at);
-    if (bytesWritten === 0) throw diskFull("the cache");
+    if (bytesWritten === 0) throw diskFull("the cache", null);
     at += bytesWritten;
   }
 }

@@ -31,10 +31,12 @@ export function isDiskFull(error: unknown): boolean {
   return DISK_FULL.has(systemCode(error) ?? "");
 }
 
-export function diskFull(directory: string, cause?: unknown): DownloadError {
+/** `room` says how much is there and how much is needed, where that is known. */
+export function diskFull(directory: string, room: string | null, cause?: unknown): DownloadError {
+  const known = room === null ? "" : ` (${room})`;
   return new DownloadError(
     "download_disk_full",
-    `the disk of ${directory} is full; free some space, or set ANTIPHON_CACHE to a directory on another disk`,
+    `the disk of ${directory} is full${known}; free some space, or set ANTIPHON_CACHE to a directory on another disk`,
     { cause },
   );
 }
@@ -65,7 +67,7 @@ export function checksumFailure(what: string, kind: string, expected: string, fo
 /** A thrown value of `fetch`, a body or the file system, told as what it means for a download of `what`. */
 export function toDownloadError(error: unknown, what: string, directory: string): DownloadError {
   if (error instanceof DownloadError) return error;
-  if (isDiskFull(error)) return diskFull(directory, error);
+  if (isDiskFull(error)) return diskFull(directory, null, error);
   const code = systemCode(error);
   if (code !== null && FILE_SYSTEM.has(code)) {
     return new DownloadError(

@@ -15,6 +15,7 @@ import type { CatalogModel, Source } from "./model.ts";
 import { prepareMoonshine } from "./preparation/moonshine.ts";
 import { preparePiper } from "./preparation/piper.ts";
 import type { ModelProgress, ProgressListener } from "./progress.ts";
+import { createProxyFetch } from "./proxy.ts";
 import {
   isCommit,
   isIncluded,
@@ -38,6 +39,7 @@ export interface ModelStoreOptions {
   /** Address of the hub or of a mirror that speaks its API. */
   readonly hfEndpoint: string;
   readonly log?: Log;
+  /** Default: through the proxy that the environment names. */
   readonly fetch?: typeof globalThis.fetch;
   readonly clock?: Clock;
   /** Default: the models that antiphon knows. */
@@ -72,6 +74,7 @@ export class ModelStore {
   readonly #log: Log;
   readonly #clock: Clock;
   readonly #hub: HubAccess;
+  readonly #fetch: typeof globalThis.fetch;
 
   /** @throws {ConfigError} config_invalid when the hub's address or token cannot be used */
   constructor(options: ModelStoreOptions) {
@@ -81,6 +84,7 @@ export class ModelStore {
     this.#log = options.log ?? silentLog;
     this.#clock = options.clock ?? systemClock;
     this.#hub = hubAccess(options);
+    this.#fetch = options.fetch ?? createProxyFetch();
   }
 
   /** @throws {AppError} model_unknown, with the name that was probably meant. */
@@ -239,9 +243,8 @@ export class ModelStore {
   }
 
   #context({ name, entry, signal, onProgress }: Pull, directory: string): SourceContext {
-    const { fetch = globalThis.fetch } = this.#options;
     return {
-      fetch,
+      fetch: this.#fetch,
       clock: this.#clock,
       signal,
       report: (progress) => onProgress({ ...progress, model: name } as ModelProgress),
