@@ -3,6 +3,7 @@ import { defineConfig, type ViteUserConfig } from "vitest/config";
 const config: ViteUserConfig = defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
+    globalSetup: ["./test/support/live-server.setup.ts"],
     reporters: [process.env["CI"] === "true" ? "default" : "dot", "./test/support/count-reporter.ts"],
     // Two cores, and several files load models: more workers only take turns.
     maxWorkers: 2,
