@@ -20,13 +20,10 @@ import { readOverrides, writeFormat, writeVoice } from "./openai-session.ts";
 
 /** An item that a client made. It is complete, whatever it says of its status. */
 export function readItem(wire: WireInputItem, ids: IdSource, at: string): Item | ClientError {
-  const base = {
-    id: wire.id ?? ids("item"),
-    status: wire.status === "incomplete" ? "incomplete" : "completed",
-  } as const;
+  const base = { id: wire.id ?? ids("item"), status: "completed" } as const;
   if (wire.type === "function_call") {
     const { name, arguments: argumentsJson, call_id: callId = ids("call") } = wire;
-    return { type: "call", ...base, status: "completed", callId, name, argumentsJson };
+    return { type: "call", ...base, callId, name, argumentsJson };
   }
   if (wire.type === "function_call_output")
     return { type: "result", ...base, callId: wire.call_id, output: wire.output };
@@ -37,7 +34,9 @@ export function readItem(wire: WireInputItem, ids: IdSource, at: string): Item |
     if (read instanceof ClientError) return read;
     content.push(read);
   }
-  return { type: "message", ...base, role, content, interrupted: role === "assistant" && base.status === "incomplete" };
+  // An answer that was cut off elsewhere stays one here.
+  const interrupted = role === "assistant" && wire.status === "incomplete";
+  return { type: "message", ...base, status: interrupted ? "incomplete" : "completed", role, content, interrupted };
 }
 
 function readContent(part: WireInputContent, at: string): ItemContent | ClientError {
@@ -105,7 +104,7 @@ function writeMessage(item: MessageItem, base: Pick<WireItem, "id" | "object" | 
 function writeUserContent(part: ItemContent): WireUserContent {
   if (part.type === "text") return { type: "input_text", text: part.text };
   if (part.type === "image") return { type: "input_image", image_url: part.url, detail: part.detail };
-  return part.transcript === null ? { type: "input_audio" } : { type: "input_audio", transcript: part.transcript };
+  return { type: "input_audio", transcript: part.transcript ?? "" };
 }
 
 function writeAssistantContent(part: ItemContent): WireAssistantContent {

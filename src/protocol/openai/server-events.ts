@@ -11,7 +11,8 @@ interface ItemBase {
 
 export type WireUserContent =
   | { type: "input_text"; text: string }
-  | { type: "input_audio"; transcript?: string }
+  /** The transcript is empty until it is known: clients differ on whether it may be absent or null. */
+  | { type: "input_audio"; transcript: string }
   | { type: "input_image"; image_url: string; detail: "auto" | "low" | "high" };
 
 export type WireAssistantContent = { type: "output_text"; text: string } | { type: "output_audio"; transcript: string };
