@@ -62,20 +62,24 @@ export function wordErrors(reference: string, hypothesis: string): WordErrors {
 
 /**
  * The beginning of `text` that was heard when `fraction` (0 to 1) of its audio was: whole words, those of which more than
- * half was heard, with the punctuation behind them. A word takes as long as it has letters, a mark behind it a pause.
+ * half was heard, with the punctuation behind them. A word takes as long as it has letters, a mark behind it a pause; code
+ * blocks, addresses of links and tags take no time.
  */
 export function heardText(text: string, fraction: number): string {
   if (!(fraction > 0)) return "";
   if (fraction >= 1) return text;
   const spans = wordSpans(text);
-  const durations = spans.map(
-    (span, i) => speechUnits(span.word) + pauseUnits(text.slice(span.end, spans[i + 1]?.start)),
-  );
-  const heardUnits = fraction * durations.reduce((sum, units) => sum + units, 0);
+  const isSilent = silence(text);
+  const units = spans.map((span) => (isSilent(span.start) ? 0 : speechUnits(span.word)));
+  const durations = spans.map((span, i) => {
+    const pause = isSilent(span.start) ? 0 : pauseUnits(text.slice(span.end, spans[i + 1]?.start));
+    return units[i]! + pause;
+  });
+  const heardUnits = fraction * durations.reduce((sum, duration) => sum + duration, 0);
   let elapsed = 0;
   let heard = 0;
   for (; heard < spans.length; heard++) {
-    if (elapsed + speechUnits(spans[heard]!.word) / 2 >= heardUnits) break;
+    if (elapsed + units[heard]! / 2 >= heardUnits) break;
     elapsed += durations[heard]!;
   }
   if (heard === 0) return "";
@@ -98,6 +102,16 @@ function normalized(word: string): string {
   return word.normalize("NFKC").toLowerCase().replaceAll("’", "'");
 }
 
+/** Code blocks, targets of links, what stands behind the host of an address, tags. */
+const SILENT =
+  /^[ \t]*(```|~~~)[\s\S]*?(?:^[ \t]*\1.*$|$(?![\s\S]))|(?<=\])\([^)\s]*\)?|(?<=:\/\/[^\s/]{1,200})\/[^\s)]*|<\/?[a-zA-Z][^<>]*>/gm;
+
+/** Tells whether what stands at an index is passed over in silence. */
+function silence(text: string): (index: number) => boolean {
+  const ranges = Array.from(text.matchAll(SILENT), (match) => [match.index, match.index + match[0].length] as const);
+  return (index) => ranges.some(([from, to]) => index >= from && index < to);
+}
+
 /** About one a letter, with a share for the word itself; a digit is a word, a character of an unspaced script a syllable. */
 function speechUnits(word: string): number {
   let units = 1;
@@ -112,5 +126,5 @@ function speechUnits(word: string): number {
 /** The silence for what stands between two words. */
 function pauseUnits(between: string): number {
   if (/[.!?…。！？\n]/.test(between)) return 5;
-  return /[,;:—–()，、；：]/.test(between) ? 3 : 0;
+  return /[,;:—–，、；：]|(?<!\])\(|\)/.test(between) ? 3 : 0;
 }

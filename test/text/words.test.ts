@@ -86,6 +86,16 @@ describe("heardText", () => {
     expect(heardText("", 0.5)).toBe("");
     expect(heardText("…!", 0.5)).toBe("");
   });
+  it("gives no time to what is written and not said", () => {
+    const code = "```js\nconst a = await import('everything');\n```\n";
+    expect(heardText(`${code}Stop. Go`, 0.5)).toBe(`${code}Stop.`);
+    const link = "See [the docs](https://example.com/a/very/long/path-that-nobody-says) now";
+    expect(heardText(link, 0.5)).toBe("See [the");
+    expect(heardText(link, 0.8)).toBe(link.slice(0, -" now".length));
+    expect(heardText("Go to https://a.io/b/c/d/e/f/g/h/i/j now", 0.99)).toBe(
+      "Go to https://a.io/b/c/d/e/f/g/h/i/j now",
+    );
+  });
   it("gives long words and pauses their time", () => {
     expect(heardText("I internationalize", 0.3)).toBe("I");
     expect(heardText("Stop. Go", 0.5)).toBe("Stop.");
