@@ -17,6 +17,9 @@ import { type LockOptions, withLock } from "./lock.ts";
 /** A hidden name: a repository of the hub may have any other. */
 const RECORD = ".antiphon.json";
 
+/** A client whose parent was killed may still be writing there: the folder is tried again when it was not empty. */
+const REMOVE = { recursive: true, force: true, maxRetries: 5 } as const;
+
 /** What a published directory says of itself. */
 export interface Publication {
   readonly name: string;
@@ -67,7 +70,7 @@ export class CacheEntry {
   async publish(version: string, fill: (directory: string) => Promise<readonly string[]>): Promise<void> {
     const { staging, scratch } = this;
     for (const directory of [staging, scratch]) {
-      await rm(directory, { recursive: true, force: true });
+      await rm(directory, REMOVE);
       await mkdir(directory, { recursive: true });
     }
     try {
@@ -75,11 +78,11 @@ export class CacheEntry {
       const publication: Publication = { name: this.name, sources, files: await listFiles(staging) };
       await writeFile(join(staging, RECORD), `${JSON.stringify(publication, null, 1)}\n`);
       // Only a damaged publication can be in the way: a whole one would have been found.
-      await rm(this.directory(version), { recursive: true, force: true });
+      await rm(this.directory(version), REMOVE);
       await rename(staging, this.directory(version));
-      await rm(this.partial, { recursive: true, force: true });
+      await rm(this.partial, REMOVE);
     } finally {
-      for (const directory of [staging, scratch]) await rm(directory, { recursive: true, force: true });
+      for (const directory of [staging, scratch]) await rm(directory, REMOVE);
     }
   }
   /** @returns whether there was anything. */
@@ -88,7 +91,7 @@ export class CacheEntry {
       (names) => names.length > 0,
       () => false,
     );
-    await rm(this.root, { recursive: true, force: true });
+    await rm(this.root, REMOVE);
     return existed;
   }
 }

@@ -67,9 +67,9 @@ describe("npm", () => {
     expect(readFileSync(files.file("model"))).toEqual(WEIGHTS);
     expect(readFileSync(join(files.file("dataDir"), "en/dict"), "utf8")).toBe("e");
     expect(room.files().map((file) => file.split("/").slice(3).join("/"))).toEqual([
+      ".antiphon.json",
       "data/en/dict",
       "data/phon",
-      ".antiphon.json",
       "model.onnx",
     ]);
   });

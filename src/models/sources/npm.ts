@@ -1,4 +1,4 @@
-import { mkdir, readdir, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { DownloadError } from "../../errors.ts";
 import { extractTgz } from "../archive.ts";
@@ -11,9 +11,9 @@ import { checkFiles, type SourceContext } from "./source.ts";
 export async function fetchNpm(source: NpmSource, context: SourceContext): Promise<void> {
   const { directory, scratch, signal } = context;
   const label = sourceLabel(source);
-  const packed = join(scratch, "packed");
-  const unpacked = join(scratch, "unpacked");
-  for (const folder of [packed, unpacked]) await mkdir(folder, { recursive: true });
+  // Fresh names: a client whose parent was killed may still be writing to the folder of an earlier pull.
+  const packed = await mkdtemp(join(scratch, "packed-"));
+  const unpacked = await mkdtemp(join(scratch, "unpacked-"));
   try {
     await runClient(
       {

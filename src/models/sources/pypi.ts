@@ -1,4 +1,4 @@
-import { mkdir, readdir, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { DownloadError } from "../../errors.ts";
 import { extractZip } from "../archive.ts";
@@ -21,7 +21,8 @@ const COMMANDS = process.platform === "win32" ? ["python", "py", "python3"] : ["
 export async function fetchPypi(source: PypiSource, context: SourceContext): Promise<void> {
   const { directory, scratch, signal } = context;
   const label = sourceLabel(source);
-  const downloaded = join(scratch, "wheel");
+  // A fresh name: a client whose parent was killed may still be writing to the folder of an earlier pull.
+  const downloaded = await mkdtemp(join(scratch, "wheel-"));
   const temporary = join(downloaded, "pip");
   await mkdir(temporary, { recursive: true });
   const call = {
