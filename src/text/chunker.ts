@@ -122,10 +122,8 @@ export class Chunker {
   #endLine(): void {
     const line = this.#pending.slice(this.#lineStart);
     if (this.#fence !== null) {
-      const closes = line
-        .trim()
-        .replace(/^[>\s]+/, "")
-        .startsWith(this.#fence);
+      const mark = line.trim().replace(/^[>\s]+/, "");
+      const closes = mark.startsWith(this.#fence) && /^[`~]+$/.test(mark);
       this.#emit(this.#pending.length, "sentence");
       if (closes) this.#fence = null;
       return;

@@ -42,7 +42,7 @@ function withoutCodeBlocks(markdown: string): string[] {
   const kept: string[] = [];
   let fence: string | null = null;
   for (const line of markdown.replace(/\r\n?/g, "\n").split("\n")) {
-    const mark = /^\s*(?:>\s*)*(```+|~~~+)/.exec(line)?.[1];
+    const mark = /^\s*(?:>\s*)*(?:[-*+]\s+|\d+[.)]\s+)?(```+|~~~+)/.exec(line)?.[1];
     if (fence === null && mark !== undefined && !(mark.startsWith("`") && /`/.test(line.trim().slice(mark.length)))) {
       fence = mark;
     } else if (fence !== null) {

@@ -104,6 +104,7 @@ describe("what cannot be said", () => {
   it("includes a code block that never ends, and one inside a list", () => {
     expect(spoken("Look:\n~~~\nx = 1\n```\ny = 2")).toEqual(["Look:"]);
     expect(spoken("Look:\n- ```\n  x = 1\n  ```\nDone.")).toEqual(["Look:", "Done."]);
+    expect(spoken("Look:\r\n```js\r\n```python\r\nx = 1\r\n```\r\nDone.")).toEqual(["Look:", "Done."]);
   });
   it("is not a sentence that goes on in the next clause", () => {
     const [first] = clausesOf("- The largest planet of our whole solar system is called Jupiter because of that");

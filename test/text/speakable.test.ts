@@ -36,6 +36,7 @@ const CASES: Readonly<Record<string, readonly (readonly [string, string])[]>> = 
     ["Before\n```js\nconst a = 1;\n```\nafter", "Before after"],
     ["Before\n~~~\nx\n```\ny\n~~~\nafter", "Before after"],
     ["Open\n```python\nprint(1)", "Open"],
+    ["Look:\n- ```\n  x = 1\n  ```\nDone.", "Look: Done."],
     ["```", ""],
     ["---", ""],
     ["* * *", ""],
