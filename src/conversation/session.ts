@@ -17,7 +17,7 @@ import { Turn } from "./turn.ts";
 
 export interface SessionOptions {
   readonly capabilities: EngineCapabilities;
-  readonly engine: Pick<EngineStream, "push" | "send">;
+  readonly engine: Pick<EngineStream, "push" | "send" | "backlogSamples">;
   readonly settings: SessionSettings;
   readonly line: Line;
   readonly clock: Clock;
@@ -110,28 +110,15 @@ export class Session {
         return this.#responder.cancel(command.responseId);
     }
   }
+  /** The frames of a duplex model's own time line are not for this session. */
   handle(event: EngineEvent): void {
-    switch (event.type) {
-      case "speech.started":
-      case "speech.stopped":
-      case "transcript.delta":
-      case "transcript.completed":
-      case "transcript.failed":
-        this.#turn.handle(event);
-        return;
-      case "failed":
-        this.fail(event.error);
-        return;
-      case "frame.text":
-      case "frame.function":
-      case "frame.transcript":
-      case "frame.audio":
-      case "frame.done":
-      case "frame.cancelled":
-        return;
-      default:
-        this.#hasAnswered = true;
-        this.#responder.handle(event);
+    if ("segmentId" in event) {
+      this.#turn.handle(event);
+    } else if ("responseId" in event) {
+      this.#hasAnswered = true;
+      this.#responder.handle(event);
+    } else if (event.type === "failed") {
+      this.fail(event.error);
     }
   }
   /** The engine is gone: running responses fail. */

@@ -30,7 +30,7 @@ export interface TurnListener {
 
 export interface TurnContext {
   readonly inputHz: number;
-  readonly engine: Pick<EngineStream, "push" | "send">;
+  readonly engine: Pick<EngineStream, "push" | "send" | "backlogSamples">;
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly items: Items;
@@ -262,6 +262,11 @@ export class Turn {
     this.#stopStallWatch = this.#context.clock.schedule(delayMs, () => {
       const open = this.#open;
       if (open === undefined) return;
+      // A client that is faster than the engine is made to wait: then nothing is missing.
+      if (this.#context.engine.backlogSamples > 0) {
+        this.#watchStall(delayMs);
+        return;
+      }
       if (this.#filledMs >= FILL_MS_MAX) {
         this.#stopped(open, this.#time.samples);
         return;

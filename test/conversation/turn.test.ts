@@ -225,6 +225,16 @@ describe("audio that stops arriving in mid-speech (pipecat #4124)", () => {
     expect(talk.last("input_audio_buffer.speech_started").audio_start_ms).toBe(1000);
   });
 
+  it("is not missed while the engine is behind: a client that uploads fast is made to wait", () => {
+    const talk = new Conversation();
+    talk.listen(400);
+    talk.engine.startSpeech("s1", 0);
+    const before = talk.engine.pushedSamples;
+    talk.engine.backlogSamples = 160_000;
+    talk.clock.advance(10_000);
+    expect(talk.engine.pushedSamples).toBe(before);
+  });
+
   it("ends the turn in any case after a while", () => {
     const talk = new Conversation();
     talk.listen(400);
