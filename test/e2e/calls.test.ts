@@ -1,0 +1,151 @@
+/** Calls with real models, from stacks that are not ours: Chromium, OpenAI's browser SDK, Python's aiortc. */
+import { execFile } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { hasChromium, openBrowser, writeMicrophone } from "../support/browser.ts";
+import {
+  LIVE_SERVER_MS,
+  type LiveServer,
+  liveServer,
+  QUESTIONS,
+  questionFile,
+  transcribe,
+  wordErrors,
+} from "../support/live-server.ts";
+
+// Functions given to the page run there; tests are compiled without the browser's types.
+// biome-ignore lint/suspicious/noExplicitAny: see above
+declare const document: any, window: any;
+
+const run = promisify(execFile);
+
+/** A Python that has aiortc: AIORTC_PYTHON, or the one that the CI script makes. */
+const PYTHON: string = process.env["AIORTC_PYTHON"] ?? ".cache/aiortc/bin/python";
+
+let server: LiveServer;
+beforeAll(async () => {
+  server = await liveServer();
+}, LIVE_SERVER_MS);
+
+describe.skipIf(!hasChromium)("Chromium", () => {
+  const directory = mkdtempSync(join(tmpdir(), "antiphon-calls-"));
+  const microphone = join(directory, "microphone.wav");
+  beforeAll(() => writeMicrophone(microphone, [0.5, questionFile("capital"), 60]));
+  afterAll(() => rmSync(directory, { recursive: true }));
+
+  it("hears on the talk page what the captions say", { timeout: 120_000 }, async () => {
+    const browser = await openBrowser(microphone);
+    try {
+      const page = await (await browser.newContext({ permissions: ["microphone"] })).newPage();
+      await page.addInitScript(recordRemoteAudio);
+      await page.goto(server.url);
+      await page.click("#talk");
+      await page.waitForFunction(() => document.body.dataset.phase === "speaking", undefined, { timeout: 60_000 });
+      await page.waitForFunction(() => document.body.dataset.phase === "listening", undefined, { timeout: 60_000 });
+      const [question, answer] = await page.locator("#captions .caption p").allTextContents();
+      const asked = wordErrors(QUESTIONS["capital"]!, question!);
+      expect(asked.wrong).toBeLessThanOrEqual(1);
+      const heard = await transcribe(server, Buffer.from(await page.evaluate(() => window.takeAudio()), "base64"));
+      const { wrong, total } = wordErrors(answer!, heard);
+      // Through Opus and the smallest recognizer, of a few words.
+      expect(wrong / total, `said "${answer}", heard "${heard}"`).toBeLessThanOrEqual(0.35);
+    } finally {
+      await browser.close();
+    }
+  });
+
+  it("talks with OpenAI's own WebRTC transport, unpatched", { timeout: 120_000 }, async () => {
+    const secret = await fetch(`${server.url}/v1/realtime/client_secrets`, { method: "POST", body: "{}" });
+    const { value } = (await secret.json()) as { value: string };
+    const browser = await openBrowser(microphone);
+    try {
+      const context = await browser.newContext({ permissions: ["microphone"], bypassCSP: true });
+      const page = await context.newPage();
+      await page.goto(server.url);
+      await page.addScriptTag({
+        path: "node_modules/@openai/agents-realtime/dist/bundle/openai-realtime-agents.umd.js",
+      });
+      const history = await page.evaluate(talkWithAgentsSdk, { url: `${server.url}/v1/realtime/calls`, key: value });
+      expect(history.map(({ role }) => role)).toEqual(["user", "assistant"]);
+      expect(wordErrors(QUESTIONS["capital"]!, history[0]!.text).wrong).toBeLessThanOrEqual(1);
+      expect(history[1]!.text).not.toBe("");
+    } finally {
+      await browser.close();
+    }
+  });
+});
+
+/** Skipped where that Python has no aiortc. */
+it.skipIf(!existsSync(PYTHON))(
+  "aiortc opens a call, speaks, hears, interrupts and hangs up",
+  { timeout: 120_000 },
+  async () => {
+    const { stdout } = await run(PYTHON, ["test/support/aiortc-call.py", server.url, questionFile("story")]);
+    const result = JSON.parse(stdout) as Record<string, unknown>;
+    expect(result).toMatchObject({ status: 201, response: "cancelled", hangup: 200 });
+    expect(result["location"]).toMatch(/^\/v1\/realtime\/calls\/rtc_/);
+    expect(wordErrors(QUESTIONS["story"]!, String(result["transcript"])).wrong).toBeLessThanOrEqual(2);
+  },
+);
+
+/** In the page: keeps what comes over the track, as PCM16 at 24,000 Hz. */
+function recordRemoteAudio(): void {
+  const chunks: Int16Array[] = [];
+  const Peer = window.RTCPeerConnection;
+  window.RTCPeerConnection = class extends Peer {
+    constructor(...given: unknown[]) {
+      super(...given);
+      (this as unknown as { addEventListener(name: string, listener: unknown): void }).addEventListener(
+        "track",
+        ({ track }: { track: unknown }) => {
+          const context = new window.AudioContext({ sampleRate: 24_000 });
+          const processor = context.createScriptProcessor(4096, 1, 1);
+          processor.onaudioprocess = ({
+            inputBuffer,
+          }: {
+            inputBuffer: { getChannelData(i: number): Float32Array };
+          }) => {
+            chunks.push(Int16Array.from(inputBuffer.getChannelData(0), (x) => Math.max(-1, Math.min(1, x)) * 32_767));
+          };
+          context.createMediaStreamSource(new window.MediaStream([track])).connect(processor);
+          processor.connect(context.destination);
+        },
+      );
+    }
+  };
+  window.takeAudio = () => {
+    let text = "";
+    for (const chunk of chunks) {
+      for (const byte of new Uint8Array(chunk.buffer)) text += String.fromCharCode(byte);
+    }
+    return window.btoa(text);
+  };
+}
+
+/** In the page: one question and its answer, as the SDK's history has them. */
+async function talkWithAgentsSdk({
+  url,
+  key,
+}: {
+  url: string;
+  key: string;
+}): Promise<{ role: string; text: string }[]> {
+  const { RealtimeAgent, RealtimeSession, OpenAIRealtimeWebRTC } = window.OpenAIAgentsRealtime;
+  const agent = new RealtimeAgent({ name: "test", instructions: "Answer in one short sentence." });
+  const session = new RealtimeSession(agent, { transport: new OpenAIRealtimeWebRTC({ baseUrl: url }) });
+  type Item = { type: string; role: string; status: string; content: { text?: string; transcript?: string }[] };
+  const answered = new Promise<Item[]>((resolve) => {
+    session.on("history_updated", (items: Item[]) => {
+      if (items.some(({ role, status }) => role === "assistant" && status === "completed")) resolve(items);
+    });
+  });
+  await session.connect({ apiKey: key });
+  const history = (await answered)
+    .filter(({ type }) => type === "message")
+    .map(({ role, content }) => ({ role, text: content.map((part) => part.text ?? part.transcript ?? "").join("") }));
+  session.close();
+  return history;
+}
