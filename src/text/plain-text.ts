@@ -21,6 +21,9 @@ const EMOJI =
 /** Signs that are pictographs by their class and are spoken or dropped as signs. */
 const SPOKEN_SIGNS = /[\u2190-\u21ff\u00a9\u00ae\u2122]/u;
 
+/** The marks that open or close a code block, in a quotation or a list item too, and what stands behind them. */
+const FENCE = /^\s*(?:>\s*)*(?:[-*+]\s+|\d+[.)]\s+)?(```+|~~~+)(.*)$/;
+
 export function plainText(markdown: string): string {
   const parts: string[] = [];
   let open = false;
@@ -42,11 +45,11 @@ function withoutCodeBlocks(markdown: string): string[] {
   const kept: string[] = [];
   let fence: string | null = null;
   for (const line of markdown.replace(/\r\n?/g, "\n").split("\n")) {
-    const mark = /^\s*(?:>\s*)*(?:[-*+]\s+|\d+[.)]\s+)?(```+|~~~+)/.exec(line)?.[1];
-    if (fence === null && mark !== undefined && !(mark.startsWith("`") && /`/.test(line.trim().slice(mark.length)))) {
+    const [, mark, info = ""] = FENCE.exec(line) ?? [];
+    if (fence === null && mark !== undefined && !(mark.startsWith("`") && info.includes("`"))) {
       fence = mark;
     } else if (fence !== null) {
-      if (mark?.startsWith(fence) && line.trim().replace(/^[>\s]+/, "") === mark) fence = null;
+      if (mark?.startsWith(fence) && info.trim() === "") fence = null;
     } else kept.push(line);
   }
   return kept;
