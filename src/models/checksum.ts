@@ -12,7 +12,7 @@ export interface Digest {
   readonly hex: string;
 }
 
-export async function fileSha256(path: string, signal?: AbortSignal): Promise<string> {
+async function fileSha256(path: string, signal?: AbortSignal): Promise<string> {
   return await hashFile(createHash("sha256"), path, signal);
 }
 
@@ -23,7 +23,7 @@ async function hashFile(hash: Hash, path: string, signal?: AbortSignal): Promise
   return hash.digest("hex");
 }
 
-export async function fileDigest(kind: Digest["kind"], path: string, signal?: AbortSignal): Promise<string> {
+async function fileDigest(kind: Digest["kind"], path: string, signal?: AbortSignal): Promise<string> {
   if (kind === "sha256") return await fileSha256(path, signal);
   const { size } = await stat(path);
   return await hashFile(createHash("sha1").update(`blob ${size}\0`), path, signal);

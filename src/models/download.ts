@@ -104,7 +104,11 @@ function retryDelayMs(error: DownloadError, attempt: number): number | null {
 
 async function fetchRest(request: DownloadRequest, context: DownloadContext): Promise<void> {
   const doneBytes = await sizeOf(request.partial);
-  if (request.bytes !== null && doneBytes === request.bytes) return;
+  if (request.bytes !== null && doneBytes === request.bytes) {
+    // An empty file is whole before anything is asked for.
+    if (doneBytes === 0) await writeFile(request.partial, "");
+    return;
+  }
   const validator = doneBytes > 0 ? await readValidator(request.partial) : null;
   const headers: Record<string, string> = { ...request.headers, "accept-encoding": "identity" };
   if (validator !== null) Object.assign(headers, { range: `bytes=${doneBytes}-`, "if-range": validator });

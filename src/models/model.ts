@@ -58,7 +58,7 @@ export interface FileSource extends SourceBase {
 export type Source = NpmSource | PypiSource | HubSource | HttpsSource | FileSource;
 
 /** Makes derived files in the staged directory: see `preparation/`. */
-export type Preparation = "moonshine-tokens" | "piper-voice";
+type Preparation = "moonshine-tokens" | "piper-voice";
 
 export interface CatalogModel {
   readonly name: string;

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { DownloadError } from "../../src/errors.ts";
-import type { CatalogModel } from "../../src/models/model.ts";
+import type { CatalogModel, HubSource } from "../../src/models/model.ts";
 import type { ModelProgress } from "../../src/models/progress.ts";
 import { partialName } from "../../src/models/sources/hub.ts";
 import { bytesOf, COMMIT, HubServer, sha256 } from "./hub-server.ts";
@@ -348,17 +348,28 @@ test("two callers at once share one download", async () => {
 });
 
 test("a revision that is a commit is asked for as it is", async () => {
+  const files = [{ from: "vocabulary.txt", to: "v" }];
+  const source = { kind: "hf", repository: REPOSITORY, revision: COMMIT, files } as const;
+  const store = room.store([testModel("fixed", [[source]], { v: "v" })], { hfEndpoint: hub.endpoint });
+  const model = await store.ensure("fixed");
+  expect(readFileSync(model.file("v"))).toEqual(VOCABULARY);
+  expect(() => model.file("nothing")).toThrow(/has no file for "nothing"; it has v/);
+});
+
+test("where the catalog knows every size and digest, the hub is asked for the files alone", async () => {
+  const pin = { bytes: WEIGHTS.length, sha256: sha256(WEIGHTS) };
   const source = {
     kind: "hf",
     repository: REPOSITORY,
     revision: COMMIT,
-    files: [{ from: "vocabulary.txt", to: "v" }],
-  } as const;
-  const files = await room
-    .store([testModel("fixed", [[source]], { v: "v" })], { hfEndpoint: hub.endpoint })
-    .ensure("fixed");
-  expect(readFileSync(files.file("v"))).toEqual(VOCABULARY);
-  expect(() => files.file("nothing")).toThrow(/has no file for "nothing"; it has v/);
+    files: [{ from: "onnx/weights.onnx", to: "w", ...pin }],
+  };
+  const store = room.store([testModel("known", [[source as HubSource]], { w: "w" })], { hfEndpoint: hub.endpoint });
+  expect(readFileSync((await store.ensure("known")).file("w"))).toEqual(WEIGHTS);
+  expect(hub.seen.map(({ host, path }) => [host, path])).toEqual([
+    ["hub", "onnx/weights.onnx"],
+    ["lfs", "onnx/weights.onnx"],
+  ]);
 });
 
 describe("settings that cannot work", () => {

@@ -21,6 +21,8 @@ beforeEach(async () => {
     "model-00002-of-00002.safetensors": bytesOf(60_000, 2),
     "assets/voice sample #1.wav": bytesOf(2_000, 3),
     "README.md": Buffer.from("read me"),
+    // As `.gitkeep` and `__init__.py` often are.
+    "assets/empty": Buffer.alloc(0),
   });
   store = room.store([], { hfEndpoint: hub.endpoint });
 });

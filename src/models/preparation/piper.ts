@@ -27,12 +27,12 @@ function piperConfig(json: string): PiperConfig {
 }
 
 /** Lines `phoneme id`. */
-export function piperTokens(config: Pick<PiperConfig, "phoneme_id_map">): string {
+function piperTokens(config: Pick<PiperConfig, "phoneme_id_map">): string {
   const lines = Object.entries(config.phoneme_id_map).map(([phoneme, ids]) => `${phoneme} ${ids[0]}`);
   return `${lines.join("\n")}\n`;
 }
 
-export function piperMetadata(config: PiperConfig): Record<string, string> {
+function piperMetadata(config: PiperConfig): Record<string, string> {
   return {
     model_type: "vits",
     comment: "piper",

@@ -124,30 +124,45 @@ export class HubRepository {
   }
 }
 
-/** Takes the files of a catalog source; a digest in the catalog goes before the hub's. */
+interface WantedFile {
+  readonly file: HubFile;
+  readonly to: string;
+}
+
+/**
+ * Takes the files of a catalog source. A digest in the catalog goes before the hub's; where the catalog has all of them,
+ * the hub is asked for nothing but the files, so that a plain mirror of them is enough.
+ */
 export async function fetchHub(source: HubSource, context: SourceContext): Promise<void> {
   const repository = new HubRepository(source.repository, context);
-  const commit = await repository.resolve(source.revision);
+  const known = source.files.flatMap((file) => pinned(file) ?? []);
+  const isKnown = known.length === source.files.length;
+  const commit = isKnown ? source.revision : await repository.resolve(source.revision);
+  const wanted = isKnown ? known : await describedByHub(source, repository, commit);
+  for (const { file, to } of wanted) await repository.download(commit, file, to);
+}
+
+/** Null when the catalog lacks the size or the digest, as it does of a folder's files. */
+function pinned({ from, to, bytes, sha256 }: SourceFile): WantedFile | null {
+  if (from.endsWith("/") || bytes === undefined || sha256 === undefined) return null;
+  return { file: { path: from, bytes, digest: { kind: "sha256", hex: sha256 } }, to };
+}
+
+async function describedByHub(source: HubSource, repository: HubRepository, commit: string): Promise<WantedFile[]> {
   const single = source.files.filter(({ from }) => !from.endsWith("/"));
-  const files =
-    single.length === 0
-      ? []
-      : await repository.files(
-          commit,
-          single.map(({ from }) => from),
-        );
-  const wanted = files.map((file, index) => ({ file: pinned(file, single[index]!), to: single[index]!.to }));
+  const paths = single.map(({ from }) => from);
+  const files = paths.length === 0 ? [] : await repository.files(commit, paths);
+  const wanted = files.map((file, index) => {
+    const { to, sha256 } = single[index]!;
+    const digest = sha256 === undefined ? file.digest : ({ kind: "sha256", hex: sha256 } as const);
+    return { file: { ...file, digest }, to };
+  });
   for (const { from, to } of source.files.filter((file) => file.from.endsWith("/"))) {
     const inFolder = await repository.tree(commit, from);
     if (inFolder.length === 0) throw new DownloadError("download_not_found", `${sourceLabel(source)} has no ${from}`);
     wanted.push(...inFolder.map((file) => ({ file, to: to + file.path.slice(from.length) })));
   }
-  for (const { file, to } of wanted) await repository.download(commit, file, to);
-}
-
-function pinned(file: HubFile, { sha256, bytes }: SourceFile): HubFile {
-  if (sha256 === undefined) return file;
-  return { path: file.path, bytes: bytes ?? file.bytes, digest: { kind: "sha256", hex: sha256 } };
+  return wanted;
 }
 
 function hubFile(info: { path: string; size: number; oid?: string; lfs?: { oid: string; size: number } }): HubFile {
