@@ -292,9 +292,13 @@ function modelFiles(model: CatalogModel, directory: string): ModelFiles {
   };
 }
 
-/** Names what is published: changes with the sources, the digests and the preparation. */
+/**
+ * Names what is published: changes when the files that are wanted, their roles or the preparation do, and not when a
+ * source of the same files is added or moves.
+ */
 function versionOf({ roles, assets, preparation }: CatalogModel): string {
-  const described = JSON.stringify([PREPARATION_VERSION, roles, assets, preparation ?? null]);
+  const wanted = assets.map(([first]) => first?.files.map(({ from, to, sha256 }) => [to, sha256 ?? from]));
+  const described = JSON.stringify([PREPARATION_VERSION, roles, preparation ?? null, wanted]);
   return createHash("sha256").update(described).digest("hex").slice(0, 12);
 }
 
