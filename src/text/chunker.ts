@@ -43,6 +43,8 @@ const UNSPACED_STOP = /[。！？]$/;
 const UNSPACED_PAUSE = /[、，；：]$/;
 /** What can stand at the end of a clause of such a script: stops, pauses and what closes behind them. */
 const UNSPACED_TAIL = /[。！？、，；：」』）"'”’»)\]}*_~`]/;
+/** In front of a year. */
+const DAY_OF_MONTH = /(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?\s\d{1,2}(?:st|nd|rd|th)?,$/;
 const ABBREVIATIONS = new Set(
   (
     "mr mrs ms dr prof st jr sr gen col sgt capt lt rev hon vs cf e.g i.e eg ie approx dept est fig figs vol no nos pp p ch " +
@@ -151,7 +153,7 @@ export class Chunker {
     const end = this.#pending.length;
     // Until the voice has something to say, and time is won by that, clauses are small.
     const early = this.#spokenSize < this.#joinChars / 2;
-    const words = boundary === "none" ? [] : wordsOf(this.#pending);
+    const words = wordsOf(this.#pending);
     const last = words.at(-1);
     if (boundary === "sentence") {
       if (early || sizeOf(this.#pending) >= Math.min(this.#joinChars, this.#spokenSize)) {
@@ -165,10 +167,16 @@ export class Chunker {
         return;
       }
       this.#places.pause = end;
-    } else if (last !== undefined && words.length > this.#firstWordsMin && BREATHS.has(last.toLowerCase())) {
+    } else if (
+      boundary === "word" &&
+      last !== undefined &&
+      words.length > this.#firstWordsMin &&
+      BREATHS.has(last.toLowerCase())
+    ) {
       this.#places.breath = this.#pending.trimEnd().length - last.length;
     }
-    if (early && words.length >= this.#firstWordsMax) this.#emit(this.#places.breath || end, "word");
+    const wordsMax = boundary === "none" ? 2 * this.#firstWordsMax : this.#firstWordsMax;
+    if (early && words.length >= wordsMax) this.#emit(this.#places.breath || end, "word");
     else if (sizeOf(this.#pending) >= this.#clauseCharsMax) this.#divide();
   }
   /** Divides a clause that has grown too long where it hurts least. */
@@ -206,7 +214,7 @@ function boundaryBefore(next: string, line: string): Boundary {
   const body = line.trimEnd().replace(CLOSERS, "");
   if (UNSPACED_STOP.test(body)) return "sentence";
   if (UNSPACED_PAUSE.test(body)) return "pause";
-  if (/\d[,.:;]?$/.test(body) && /\d/.test(next)) return "none";
+  if (/\d/.test(next) && (/\d$/.test(body) || DAY_OF_MONTH.test(body))) return "none";
   if (/[.!?…]$/.test(body)) {
     if (/\p{Ll}/u.test(next)) return "word";
     return isAbbreviation(body, line) ? "none" : "sentence";

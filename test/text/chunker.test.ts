@@ -46,6 +46,12 @@ describe("the first clause", () => {
     expect(chunker.push(" ")).toEqual([]);
     expect(chunker.push("i")).toEqual([{ text: "The capital of France, ", spoken: "The capital of France," }]);
   });
+  it("comes early in an enumeration of numbers too", () => {
+    expect(texts("1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20.")[0]).toBe("1, 2, 3, ");
+    expect(texts("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27")[0]!.length).toBeLessThan(
+      60,
+    );
+  });
   it("is not used up by what cannot be said", () => {
     const clauses = clausesOf("```\ncode\n```\n😀\nSure! And more of it follows here.");
     expect(clauses.find((clause) => clause.spoken !== "")!.spoken).toBe("Sure!");
@@ -71,7 +77,7 @@ describe("later clauses", () => {
 
 describe("a clause does not end inside", () => {
   it.each([
-    ["a number", "It is 3.14 or so, and it costs $1,000.50 or 1, 2, 3 times that much in all."],
+    ["a number", "It is 3.14 or so, and it costs $1,000.50 or 1 000 times that much in all."],
     ["a title", "I have met Dr. Smith and Mr. J. R. Jones yesterday."],
     ["an abbreviation", "Bring fruit, e.g. apples, i.e. what grows here in the U.S. today."],
     ["an address", "Go to https://a.b/c,d.e now."],
