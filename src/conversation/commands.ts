@@ -25,8 +25,16 @@ export type SessionCommand =
   | { readonly type: "input.commit" }
   | { readonly type: "input.clear" }
   | { readonly type: "output.clear" }
-  /** `afterId` null: at the end. `root`: first. */
-  | { readonly type: "item.create"; readonly item: Item; readonly afterId: string | null }
+  /**
+   * `afterId` null: at the end. `root`: first. `recording` is the user's speech in the item, mono f32 at the engine's
+   * input rate, where the peer did not say what it says.
+   */
+  | {
+      readonly type: "item.create";
+      readonly item: Item;
+      readonly afterId: string | null;
+      readonly recording: Float32Array | null;
+    }
   | { readonly type: "item.retrieve"; readonly itemId: string }
   | {
       readonly type: "item.truncate";

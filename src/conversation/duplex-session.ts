@@ -112,6 +112,10 @@ export class DuplexSession {
         return this.#end(this.#stream, () => this.#stream?.send({ type: "input.abort" }));
     }
   }
+  /** The peer said something that no command came of; it is not quiet. */
+  touch(): void {
+    this.#hear();
+  }
   /** The peer is gone, or is sent away: drops everything and frees the model. Idempotent. */
   async close(): Promise<void> {
     this.#abort.abort(new ClientError("invalid_request", "the session has ended"));

@@ -58,14 +58,25 @@ export type SessionEvent =
   | { readonly type: "input.committed"; readonly itemId: string; readonly previousId: string | null }
   | { readonly type: "input.cleared" }
   | { readonly type: "input.timed_out"; readonly itemId: string; readonly startMs: number; readonly endMs: number }
-  | { readonly type: "transcript.delta"; readonly itemId: string; readonly delta: string }
+  | {
+      readonly type: "transcript.delta";
+      readonly itemId: string;
+      readonly contentIndex: number;
+      readonly delta: string;
+    }
   | {
       readonly type: "transcript.completed";
       readonly itemId: string;
+      readonly contentIndex: number;
       readonly text: string;
       readonly audioSeconds: number;
     }
-  | { readonly type: "transcript.failed"; readonly itemId: string; readonly error: AppError }
+  | {
+      readonly type: "transcript.failed";
+      readonly itemId: string;
+      readonly contentIndex: number;
+      readonly error: AppError;
+    }
   | { readonly type: "response.created" | "response.done"; readonly response: ResponseView }
   | ({ readonly type: "output.added" | "output.done"; readonly item: Item } & ItemPlace)
   | ({ readonly type: "part.added"; readonly modality: Modality } & ItemPlace)

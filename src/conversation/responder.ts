@@ -194,6 +194,9 @@ export class Responder implements TurnListener {
     }
     this.#settle();
   }
+  recordingRead(): void {
+    this.#settle();
+  }
   #isBackchannel(text: string): boolean {
     return isBackchannel(text) && (this.#active !== null || this.#playback.unheardMs >= BACKCHANNEL_UNHEARD_MS_MIN);
   }

@@ -17,7 +17,7 @@ import { Turn } from "./turn.ts";
 
 export interface SessionOptions {
   readonly capabilities: EngineCapabilities;
-  readonly engine: Pick<EngineStream, "push" | "send" | "backlogSamples">;
+  readonly engine: Pick<EngineStream, "push" | "send" | "backlogSamples" | "transcribe">;
   readonly settings: SessionSettings;
   readonly line: Line;
   readonly clock: Clock;
@@ -93,7 +93,7 @@ export class Session {
       case "output.clear":
         return this.#responder.clearOutput();
       case "item.create":
-        return this.#createItem(command.item, command.afterId);
+        return this.#createItem(command);
       case "item.retrieve":
         return this.#withItem(command.itemId, (item) => {
           this.#options.emit({ type: "item.retrieved", item });
@@ -149,8 +149,9 @@ export class Session {
     if (!this.busy) this.#watchIdle();
     return null;
   }
-  #createItem(item: Item, afterId: string | null): ClientError | null {
-    const { capabilities, emit } = this.#options;
+  #createItem(command: Extract<SessionCommand, { type: "item.create" }>): ClientError | null {
+    const { item, afterId, recording } = command;
+    const { capabilities, emit, engine } = this.#options;
     if (this.#items.isTaken(item.id)) {
       return new ClientError("item_already_exists", `An item with the id '${item.id}' exists already.`, "item.id");
     }
@@ -169,6 +170,10 @@ export class Session {
         "item.content",
       );
     }
+    if (recording !== null && engine.transcribe === undefined) {
+      const message = "The engine behind this server reads no recordings; add 'transcript' to the audio.";
+      return new ClientError("capability_missing", message, "item.content");
+    }
     if (this.#items.count >= ITEMS_MAX) {
       return new ClientError("invalid_value", `The conversation has ${ITEMS_MAX} items; delete some first.`, "item");
     }
@@ -176,6 +181,7 @@ export class Session {
     const previousId = this.#items.previousId(item.id);
     emit({ type: "item.added", item, previousId, ofResponse: false });
     emit({ type: "item.done", item, previousId, ofResponse: false });
+    if (recording !== null) this.#turn.read(item.id, recording);
     return null;
   }
   #deleteItem(itemId: string): ClientError | null {

@@ -9,7 +9,7 @@ import type { Clock } from "../util/clock.ts";
 import { msToSamples } from "../util/clock.ts";
 import type { IdSource } from "../util/ids.ts";
 import type { Emit } from "./events.ts";
-import type { Items } from "./items.ts";
+import type { ItemContent, Items } from "./items.ts";
 import { MediaTime } from "./media-time.ts";
 import type { SessionSettings } from "./settings.ts";
 
@@ -26,11 +26,13 @@ export interface TurnListener {
   /** The segment holds words, or lasts longer than a noise does. `text` is what is known of it. */
   speechConfirmed(text: string): void;
   speechEnded(outcome: TurnOutcome): void;
+  /** What a recording says is known, or will not be. */
+  recordingRead(): void;
 }
 
 export interface TurnContext {
   readonly inputHz: number;
-  readonly engine: Pick<EngineStream, "push" | "send" | "backlogSamples">;
+  readonly engine: Pick<EngineStream, "push" | "send" | "backlogSamples" | "transcribe">;
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly items: Items;
@@ -42,9 +44,12 @@ export interface TurnContext {
 interface Segment {
   readonly id: string;
   readonly itemId: string;
+  readonly contentIndex: number;
   readonly startSample: number;
   committed: boolean;
   confirmed: boolean;
+  /** Not spoken now, but part of an item that the peer made: it is never a turn. */
+  readonly recorded: boolean;
   partial: string;
   stopWaiting: () => void;
 }
@@ -106,7 +111,8 @@ export class Turn {
       const message = `The input audio buffer holds ${this.#bufferedMs.toFixed(2)} ms of audio; a commit needs at least ${COMMIT_MS_MIN} ms.`;
       return new ClientError("input_audio_buffer_commit_empty", message);
     }
-    const segment = this.#open ?? this.#newSegment(this.#context.ids("seg"), this.#time.samples);
+    const { ids } = this.#context;
+    const segment = this.#open ?? this.#newSegment(ids("seg"), this.#time.samples);
     const refusal = this.#tell(() => this.#context.engine.send({ type: "input.commit", segmentId: segment.id }));
     if (refusal !== null) {
       this.#segments.delete(segment.id);
@@ -134,6 +140,12 @@ export class Turn {
     emit({ type: "input.timed_out", itemId, startMs, endMs: this.#time.peerMs });
     this.#bufferedMs = 0;
     this.#addItem(itemId);
+  }
+  /** Has the speech in an item of the peer's transcribed. */
+  read(itemId: string, recording: Float32Array): void {
+    const segment = this.#newSegment(this.#context.ids("seg"), this.#time.samples, itemId);
+    this.#await(segment);
+    this.#context.engine.transcribe?.(segment.id, recording);
   }
   handle(event: Extract<EngineEvent, { readonly segmentId: string }>): void {
     if (event.type === "speech.started") {
@@ -176,42 +188,59 @@ export class Turn {
   }
   #delta(segment: Segment, delta: string): void {
     segment.partial += delta;
-    if (this.#transcribes) this.#context.emit({ type: "transcript.delta", itemId: segment.itemId, delta });
-    if (segment.partial.trim() !== "") this.#confirm(segment, true);
+    const { itemId, contentIndex } = segment;
+    if (this.#transcribes) this.#context.emit({ type: "transcript.delta", itemId, contentIndex, delta });
+    if (segment.partial.trim() !== "" && !segment.recorded) this.#confirm(segment, true);
   }
   #completed(segment: Segment, text: string, audioSeconds: number): void {
     if (!segment.committed) this.#commit(segment);
     this.#forget(segment);
     const { items, emit, listener } = this.#context;
-    const { itemId } = segment;
+    const { itemId, contentIndex } = segment;
     const item = items.get(itemId);
     if (item?.type === "message") {
-      items.set({ ...item, content: [{ type: "speech", transcript: text }] });
-      if (this.#transcribes) emit({ type: "transcript.completed", itemId, text, audioSeconds });
+      const content = item.content.map((part) => (isUnread(part) ? { ...part, transcript: text } : part));
+      items.set({ ...item, content });
+      if (this.#transcribes) emit({ type: "transcript.completed", itemId, contentIndex, text, audioSeconds });
     }
-    listener.speechEnded(item === undefined || text === "" ? { type: "nothing" } : { type: "words", text });
+    if (segment.recorded) listener.recordingRead();
+    else listener.speechEnded(item === undefined || text === "" ? { type: "nothing" } : { type: "words", text });
   }
   #failed(segment: Segment, error: AppError): void {
     if (!segment.committed) this.#commit(segment);
     this.#forget(segment);
-    if (this.#context.items.get(segment.itemId) !== undefined) {
-      this.#context.emit({ type: "transcript.failed", itemId: segment.itemId, error });
+    const { itemId, contentIndex } = segment;
+    if (this.#context.items.get(itemId) !== undefined) {
+      this.#context.emit({ type: "transcript.failed", itemId, contentIndex, error });
     }
-    this.#context.listener.speechEnded({ type: "failed" });
+    if (segment.recorded) this.#context.listener.recordingRead();
+    else this.#context.listener.speechEnded({ type: "failed" });
   }
 
-  #newSegment(id: string, startSample: number): Segment {
-    const itemId = this.#context.items.promise();
-    const stopWaiting = () => {};
-    const segment: Segment = { id, itemId, startSample, committed: false, confirmed: false, partial: "", stopWaiting };
+  #newSegment(id: string, startSample: number, recordedItemId: string | null = null): Segment {
+    const recordedItem = recordedItemId === null ? undefined : this.#context.items.get(recordedItemId);
+    const segment: Segment = {
+      id,
+      contentIndex: recordedItem?.type === "message" ? recordedItem.content.findIndex(isUnread) : 0,
+      itemId: recordedItemId ?? this.#context.items.promise(),
+      startSample,
+      committed: false,
+      confirmed: false,
+      recorded: recordedItemId !== null,
+      partial: "",
+      stopWaiting: () => {},
+    };
     this.#segments.set(id, segment);
     return segment;
   }
   #commit(segment: Segment): void {
-    segment.committed = true;
     this.#bufferedMs = 0;
     this.#stopStallWatch();
     this.#addItem(segment.itemId);
+    this.#await(segment);
+  }
+  #await(segment: Segment): void {
+    segment.committed = true;
     segment.stopWaiting = this.#context.clock.schedule(TRANSCRIPT_MS_MAX, () => {
       const message = `No transcript came within ${TRANSCRIPT_MS_MAX / 1000} s of the end of the speech.`;
       this.#failed(segment, new AppError("stt_failed", message));
@@ -288,3 +317,5 @@ export class Turn {
     }
   }
 }
+
+const isUnread = (part: ItemContent): boolean => part.type === "speech" && part.transcript === null;

@@ -10,6 +10,17 @@ const APPEND_BYTES_MAX = 15 * 1024 * 1024;
 
 /** The user's voice, on its way to the engine. */
 export class InputAudio {
+  /** A recording that stands for itself, apart from the stream. */
+  static recording(base64: string, format: AudioFormat, engineHz: number): Float32Array | ClientError {
+    const input = new InputAudio(engineHz);
+    const decoded = input.decode(base64, format);
+    if (decoded instanceof ClientError) return decoded;
+    const tail = input.#resampler.flush();
+    const whole = new Float32Array(decoded.pcm.length + tail.length);
+    whole.set(decoded.pcm);
+    whole.set(tail, decoded.pcm.length);
+    return whole;
+  }
   readonly #engineHz: number;
   #resampler: Resampler;
   constructor(engineHz: number) {

@@ -106,16 +106,16 @@ function writeInputEvent(
     }
     case "transcript.delta": {
       const type = "conversation.item.input_audio_transcription.delta";
-      return { type, item_id, content_index: 0, delta: event.delta };
+      return { type, item_id, content_index: event.contentIndex, delta: event.delta };
     }
     case "transcript.completed": {
       const type = "conversation.item.input_audio_transcription.completed";
       const usage = transcriptionUsage(event.audioSeconds, event.text);
-      return { type, item_id, content_index: 0, transcript: event.text, usage };
+      return { type, item_id, content_index: event.contentIndex, transcript: event.text, usage };
     }
     case "transcript.failed": {
       const type = "conversation.item.input_audio_transcription.failed";
-      return { type, item_id, content_index: 0, error: writeError(event.error) };
+      return { type, item_id, content_index: event.contentIndex, error: writeError(event.error) };
     }
   }
 }

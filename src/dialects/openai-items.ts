@@ -18,8 +18,11 @@ import { readOverrides, writeFormat, writeVoice } from "./openai-session.ts";
 
 // ---------------------------------------------------------------------------------------------------- from the wire
 
-/** An item that a client made. It is complete, whatever it says of its status. */
-export function readItem(wire: WireInputItem, ids: IdSource, at: string): Item | ClientError {
+/**
+ * An item that a client made. It is complete, whatever it says of its status. With `recordings`, speech of the user's
+ * may come without its transcript.
+ */
+export function readItem(wire: WireInputItem, ids: IdSource, at: string, recordings = false): Item | ClientError {
   const base = { id: wire.id ?? ids("item"), status: "completed" } as const;
   if (wire.type === "function_call") {
     const { name, arguments: argumentsJson, call_id: callId = ids("call") } = wire;
@@ -30,7 +33,7 @@ export function readItem(wire: WireInputItem, ids: IdSource, at: string): Item |
   const { role } = wire;
   const content: ItemContent[] = [];
   for (const [index, part] of wire.content.entries()) {
-    const read = readContent(part, `${at}.content[${index}]`);
+    const read = readContent(part, `${at}.content[${index}]`, recordings);
     if (read instanceof ClientError) return read;
     content.push(read);
   }
@@ -39,7 +42,7 @@ export function readItem(wire: WireInputItem, ids: IdSource, at: string): Item |
   return { type: "message", ...base, status: interrupted ? "incomplete" : "completed", role, content, interrupted };
 }
 
-function readContent(part: WireInputContent, at: string): ItemContent | ClientError {
+function readContent(part: WireInputContent, at: string, recordings: boolean): ItemContent | ClientError {
   switch (part.type) {
     case "input_text":
     case "output_text":
@@ -51,10 +54,24 @@ function readContent(part: WireInputContent, at: string): ItemContent | ClientEr
     case "output_audio": {
       const transcript = part.transcript ?? null;
       if (transcript !== null || (part.audio ?? null) === null) return { type: "speech", transcript: transcript ?? "" };
-      const message = `'${at}.audio' comes without a transcript, and the model reads what was said; add 'transcript', or send the audio through input_audio_buffer.append.`;
+      if (part.type === "input_audio" && recordings) return { type: "speech", transcript: null };
+      const message = `'${at}.audio' comes without a transcript, and the model reads what was said; add 'transcript'.`;
       return new ClientError("unsupported_parameter", message, `${at}.audio`);
     }
   }
+}
+
+/** The base64 of the user's speech in the item whose transcript is missing; null where there is none. */
+export function recordingOf(wire: WireInputItem): string | null | ClientError {
+  if (wire.type !== "message") return null;
+  const unread = wire.content.flatMap((part) =>
+    part.type === "input_audio" && (part.transcript ?? null) === null && (part.audio ?? null) !== null
+      ? [part.audio]
+      : [],
+  );
+  if (unread.length <= 1) return unread[0] ?? null;
+  const message = "An item takes one recording without a transcript; make an item of each, or add the transcripts.";
+  return new ClientError("invalid_value", message, "item.content");
 }
 
 export function readResponse(

@@ -9,7 +9,7 @@ import { parseEvent } from "../protocol/parse.ts";
 import type { Decoded, Dialect, DialectContext, Origin, Output } from "./dialect.ts";
 import { InputAudio, OutputAudio } from "./openai-audio.ts";
 import { writeEvent } from "./openai-events.ts";
-import { readItem, readResponse } from "./openai-items.ts";
+import { readItem, readResponse, recordingOf } from "./openai-items.ts";
 import { readSession } from "./openai-session.ts";
 
 export class OpenAIDialect implements Dialect {
@@ -69,11 +69,8 @@ export class OpenAIDialect implements Dialect {
           "output_audio_buffer.clear is for WebRTC, where the server plays. Here the client plays: stop, and send response.cancel and conversation.item.truncate.",
           "type",
         );
-      case "conversation.item.create": {
-        const item = readItem(event.item, ids, "item");
-        if (item instanceof ClientError) return item;
-        return { type: "item.create", item, afterId: event.previous_item_id ?? null };
-      }
+      case "conversation.item.create":
+        return this.#createItem(event);
       case "conversation.item.retrieve":
         return { type: "item.retrieve", itemId: event.item_id };
       case "conversation.item.truncate": {
@@ -89,6 +86,16 @@ export class OpenAIDialect implements Dialect {
       case "response.cancel":
         return { type: "response.cancel", responseId: event.response_id ?? null };
     }
+  }
+  #createItem(event: Extract<ClientEvent, { type: "conversation.item.create" }>): SessionCommand | ClientError {
+    const { capabilities, ids, settings } = this.#context;
+    const item = readItem(event.item, ids, "item", true);
+    if (item instanceof ClientError) return item;
+    const audio = recordingOf(event.item);
+    if (audio instanceof ClientError) return audio;
+    const recording = audio === null ? null : InputAudio.recording(audio, settings().inputFormat, capabilities.inputHz);
+    if (recording instanceof ClientError) return recording;
+    return { type: "item.create", item, afterId: event.previous_item_id ?? null, recording };
   }
   #append(audio: string, origin: Origin): SessionCommand | ClientError {
     if (origin === "sideband" || this.#context.audioPath === "track") {

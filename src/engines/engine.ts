@@ -35,6 +35,11 @@ export interface EngineStream extends AsyncDisposable {
   send(command: EngineCommand): void;
   /** No more audio will come; what is pending is still answered, then `events` ends. */
   finish(): void;
+  /**
+   * A recording of the user's, apart from what is pushed: mono f32 at `capabilities.inputHz`. Its transcript follows as
+   * that of any segment. Absent where the engine cannot.
+   */
+  transcribe?(segmentId: string, pcm: Float32Array): void;
   /** How much pushed audio has not been worked on yet, for backpressure. */
   readonly backlogSamples: number;
   readonly events: AsyncIterable<EngineEvent>;
@@ -66,8 +71,8 @@ export interface EngineSettings {
     readonly language: string | null;
     readonly prompt: string | null;
   } | null;
-  /** What the voicechat engine needs at the start, and the cascade ignores. */
-  readonly systemPrompt: string;
+  /** What a duplex model needs at the start, and the cascade ignores. Null: the checkpoint's own prompt. */
+  readonly systemPrompt: string | null;
   readonly seed: number;
   readonly maxStreamingSeconds: number | null;
 }
@@ -138,6 +143,10 @@ export type EngineCommand =
   /** Push to talk: what was heard since the last commit or clear is one segment. */
   | { readonly type: "input.commit"; readonly segmentId: string }
   | { readonly type: "input.clear" }
+  /** The duplex model: run what is pending, with a partial frame filled up or dropped; `frame.done` follows. */
+  | { readonly type: "input.finish"; readonly padPartial: boolean }
+  /** The duplex model: drop what is pending; `frame.cancelled` follows. */
+  | { readonly type: "input.abort" }
   /** The assistant is audible to the user or no longer is: an ear that knows it hears its own voice less. */
   | { readonly type: "playback"; readonly audible: boolean };
 
@@ -227,6 +236,17 @@ export type EngineEvent =
       readonly audioCodes: readonly number[];
     }
   | { readonly type: "frame.done" | "frame.cancelled"; readonly frameIndex: number }
+  /** Wall time of one frame, whole and by stage. */
+  | {
+      readonly type: "frame.timing";
+      readonly frameIndex: number;
+      readonly totalMs: number;
+      readonly stageMs: Readonly<Record<string, number>>;
+    }
+  /** Everything pushed up to here has been worked on, and its events are out. */
+  | { readonly type: "input.consumed"; readonly endSample: number }
+  /** What was pushed up to here could not be worked on, in part or whole, and is dropped; the stream goes on. */
+  | { readonly type: "input.refused"; readonly endSample: number; readonly error: AppError }
   // -- the whole stream failed; it ends after this
   | { readonly type: "failed"; readonly error: AppError };
 

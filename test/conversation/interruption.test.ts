@@ -42,7 +42,7 @@ describe("barge-in", () => {
     const item = talk.last("conversation.item.done").item;
     expect(item).toMatchObject({ status: "incomplete", content: [{ type: "output_audio", transcript: "Once upon" }] });
     talk.engine.stopSpeech("s2");
-    talk.engine.transcribe("s2", "No, a poem.");
+    talk.engine.understand("s2", "No, a poem.");
     expect(talk.engine.lastRequest.items).toMatchObject([
       { role: "user", content: [{ transcript: "Tell me a story." }] },
       { role: "assistant", interrupted: true, content: [{ type: "text", text: "Once upon" }] },
@@ -125,7 +125,7 @@ describe("a noise", () => {
     talk.engine.startSpeech("s2");
     expect(talk.last("response.done").response.status).toBe("cancelled");
     talk.engine.stopSpeech("s2");
-    talk.engine.transcribe("s2", "");
+    talk.engine.understand("s2", "");
     expect(talk.engine.requests).toHaveLength(2);
     expect(talk.engine.lastRequest.items).toHaveLength(1);
     expect(talk.engine.lastRequest.instructions).toBe("");
@@ -135,7 +135,7 @@ describe("a noise", () => {
     const { talk } = speaking();
     talk.engine.startSpeech("s2");
     talk.engine.stopSpeech("s2");
-    talk.engine.transcribe("s2", "  ");
+    talk.engine.understand("s2", "  ");
     expect(talk.engine.requests).toHaveLength(2);
     expect(talk.engine.lastRequest.instructions).toContain("Continue it from where it stopped");
     expect(talk.engine.lastRequest.items.at(-1)).toMatchObject({ role: "assistant", interrupted: true });
@@ -147,7 +147,7 @@ describe("a noise", () => {
     talk.engine.say(id, " The end.", 500);
     expect(talk.trackMs).toBe(2000);
     talk.engine.stopSpeech("s2");
-    talk.engine.transcribe("s2", "");
+    talk.engine.understand("s2", "");
     expect(talk.trackMs).toBe(2000 + 1500 + 500);
     talk.engine.end(id);
     expect(talk.last("response.done").response.status).toBe("completed");
@@ -180,7 +180,7 @@ describe("a sign of listening (HF #565)", () => {
     talk.engine.startSpeech("s2");
     talk.engine.hear("s2", "Mm-hmm.");
     talk.engine.stopSpeech("s2");
-    talk.engine.transcribe("s2", "Mm-hmm.");
+    talk.engine.understand("s2", "Mm-hmm.");
     expect(talk.engine.cancelled).toEqual([]);
     expect(talk.engine.requests).toHaveLength(1);
     expect(talk.trackMs).toBe(2000 + 1500);

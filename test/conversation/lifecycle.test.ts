@@ -8,7 +8,7 @@ it("answers a spoken question with the whole lifecycle, in order", () => {
     talk.engine.startSpeech("s1", 8000);
     talk.engine.hear("s1", "What is");
     talk.engine.stopSpeech("s1");
-    talk.engine.transcribe("s1", "What is the capital of France?");
+    talk.engine.understand("s1", "What is the capital of France?");
     const { responseId } = talk.engine.lastRequest;
     talk.engine.say(responseId, "It is Paris.", 900);
     talk.engine.end(responseId);

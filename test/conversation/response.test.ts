@@ -244,7 +244,7 @@ describe("tools", () => {
     ]);
     expect(talk.last("response.output_item.done").item).toMatchObject({ status: "incomplete", arguments: '{"ci' });
     talk.engine.stopSpeech("s2");
-    talk.engine.transcribe("s2", "Never mind.");
+    talk.engine.understand("s2", "Never mind.");
     expect(talk.engine.lastRequest.items.map((item) => item.type)).toEqual(["message", "message"]);
   });
 

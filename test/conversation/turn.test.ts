@@ -21,7 +21,7 @@ describe("push to talk", () => {
     talk.append(400);
     const types = talk.during(() => {
       talk.send({ type: "input_audio_buffer.commit" });
-      talk.engine.transcribe(committed(talk), "Turn on the light.");
+      talk.engine.understand(committed(talk), "Turn on the light.");
     });
     expect(types).toEqual([
       "input_audio_buffer.committed",
@@ -42,7 +42,7 @@ describe("push to talk", () => {
     talk.send({ type: "input_audio_buffer.commit" });
     expect(talk.send({ type: "response.create" }).map((event) => event.type)).toContain("response.created");
     expect(talk.engine.requests).toEqual([]);
-    talk.engine.transcribe(committed(talk), "What time is it?");
+    talk.engine.understand(committed(talk), "What time is it?");
     expect(talk.engine.lastRequest.items).toMatchObject([{ content: [{ transcript: "What time is it?" }] }]);
   });
 
@@ -53,7 +53,7 @@ describe("push to talk", () => {
     talk.send({ type: "response.create" });
     talk.send({ type: "response.cancel" });
     expect(talk.last("response.done").response.status).toBe("cancelled");
-    talk.engine.transcribe(committed(talk), "Never mind.");
+    talk.engine.understand(committed(talk), "Never mind.");
     expect(talk.engine.requests).toEqual([]);
     expect(talk.engine.cancelled).toEqual([]);
   });
@@ -93,10 +93,10 @@ describe("a detected turn", () => {
     talk.engine.startSpeech("s1");
     talk.engine.stopSpeech("s1");
     talk.engine.startSpeech("s2");
-    talk.engine.transcribe("s1", "What is the weather");
+    talk.engine.understand("s1", "What is the weather");
     expect(talk.engine.requests).toEqual([]);
     talk.engine.stopSpeech("s2");
-    talk.engine.transcribe("s2", "in Paris?");
+    talk.engine.understand("s2", "in Paris?");
     expect(talk.engine.requests).toHaveLength(1);
     expect(talk.engine.lastRequest.items).toMatchObject([
       { content: [{ transcript: "What is the weather" }] },
@@ -143,7 +143,7 @@ describe("a detected turn", () => {
     talk.engine.startSpeech("s1");
     talk.engine.stopSpeech("s1");
     talk.send({ type: "response.create" });
-    talk.engine.transcribe("s1", "Hello.");
+    talk.engine.understand("s1", "Hello.");
     talk.engine.end(talk.engine.lastRequest.responseId);
     expect(talk.engine.requests).toHaveLength(1);
     expect(talk.engine.lastRequest.items).toHaveLength(1);
@@ -154,7 +154,7 @@ describe("a detected turn", () => {
     talk.engine.startSpeech("s1");
     talk.engine.stopSpeech("s1");
     talk.send({ type: "conversation.item.delete", item_id: talk.last("input_audio_buffer.committed").item_id });
-    expect(talk.during(() => talk.engine.transcribe("s1", "Forget it."))).toEqual([]);
+    expect(talk.during(() => talk.engine.understand("s1", "Forget it."))).toEqual([]);
   });
 
   it("can be committed by hand while it is being spoken, under the id that was told", () => {
@@ -176,7 +176,7 @@ describe("a detected turn", () => {
     expect(
       talk.during(() => {
         talk.engine.stopSpeech("s1");
-        talk.engine.transcribe("s1", "Hello.");
+        talk.engine.understand("s1", "Hello.");
       }),
     ).toEqual([]);
   });
@@ -189,7 +189,7 @@ describe("a detected turn", () => {
       talk.engine.startSpeech("s1");
       talk.engine.hear("s1", "Hello");
       talk.engine.stopSpeech("s1");
-      talk.engine.transcribe("s1", "Hello.");
+      talk.engine.understand("s1", "Hello.");
     });
     expect(types.filter((type) => type.includes("transcription"))).toEqual([]);
     expect(talk.engine.lastRequest.items).toMatchObject([{ content: [{ transcript: "Hello." }] }]);
@@ -289,7 +289,7 @@ describe("a transcription session", () => {
     talk.engine.startSpeech("s1");
     talk.engine.hear("s1", "Good");
     talk.engine.stopSpeech("s1");
-    talk.engine.transcribe("s1", "Good morning.");
+    talk.engine.understand("s1", "Good morning.");
     expect(talk.last("conversation.item.input_audio_transcription.completed").transcript).toBe("Good morning.");
     expect(talk.engine.requests).toEqual([]);
     expect(talk.send({ type: "response.create" })).toMatchObject([{ error: { code: "invalid_session_type" } }]);

@@ -246,10 +246,37 @@ describe("items", () => {
     expect(talk.send(create({ type: "message", role: "user", content: [image] }))).toMatchObject([
       { error: { code: "capability_missing" } },
     ]);
-    const audio = { type: "input_audio", audio: "AAAA" };
-    expect(talk.send(create({ type: "message", role: "user", content: [audio] }))).toMatchObject([
+    const audio = { type: "output_audio", audio: "AAAA" };
+    expect(talk.send(create({ type: "message", role: "assistant", content: [audio] }))).toMatchObject([
       { error: { code: "unsupported_parameter", param: "item.content[0].audio" } },
     ]);
+  });
+
+  it("with a recording are transcribed, are no turn, and a response waits for their words", () => {
+    const talk = new Conversation();
+    const audio = Buffer.alloc(48_000).toString("base64");
+    const content = [
+      { type: "input_text", text: "What is said here?" },
+      { type: "input_audio", audio },
+    ];
+    talk.send(create({ type: "message", role: "user", content }));
+    expect(talk.engine.recordings).toMatchObject([{ samples: 16_000 }]);
+    talk.send({ type: "response.create" });
+    expect(talk.engine.requests).toEqual([]);
+    talk.engine.understand(talk.engine.recordings[0]?.segmentId ?? "", "Good morning.");
+    expect(talk.last("conversation.item.input_audio_transcription.completed")).toMatchObject({
+      content_index: 1,
+      transcript: "Good morning.",
+    });
+    expect(talk.engine.requests).toHaveLength(1);
+    expect(talk.engine.lastRequest.items).toMatchObject([
+      { content: [{ text: "What is said here?" }, { type: "audio", transcript: "Good morning." }] },
+    ]);
+    talk.engine.end(talk.engine.lastRequest.responseId);
+    expect(talk.engine.requests).toHaveLength(1);
+    expect(
+      talk.send(create({ type: "message", role: "user", content: [{ type: "input_audio", audio: "A" }] })),
+    ).toMatchObject([{ error: { code: "invalid_audio" } }]);
   });
 
   it("are truncated exactly: beyond the end nothing changes, 0 leaves no word (openai-agents-python #2370, livekit #6157)", () => {

@@ -67,7 +67,7 @@ function exercise(audioPath: "events" | "track"): string[] {
   talk.engine.startSpeech("s1");
   talk.engine.hear("s1", "Hi");
   talk.engine.stopSpeech("s1");
-  talk.engine.transcribe("s1", "Hi.");
+  talk.engine.understand("s1", "Hi.");
   const first = talk.engine.lastRequest.responseId;
   talk.engine.say(first, "Hello there.", 400);
   talk.engine.call(first, "c1", "f", "{}");

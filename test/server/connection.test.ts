@@ -216,7 +216,7 @@ describe("a connection", () => {
     peer.stream.stopSpeech("s1");
     await peer.until("input_audio_buffer.committed");
     peer.clock.advance(80);
-    peer.stream.transcribe("s1", "A secret question.");
+    peer.stream.understand("s1", "A secret question.");
     await peer.until("response.created");
     const { responseId } = peer.stream.lastRequest;
     peer.clock.advance(50);

@@ -52,6 +52,7 @@ const message = fc.record({
       text.map((value) => ({ type: "input_text", text: value })),
       text.map((value) => ({ type: "output_text", text: value })),
       text.map((value) => ({ type: "input_audio", transcript: value })),
+      fc.constant({ type: "input_audio", audio: "AAAAAAAA" }),
     ),
     { maxLength: 2 },
   ),
@@ -147,7 +148,7 @@ const engineStep: fc.Arbitrary<Named> = fc.oneof(
   fc.tuple(segmentId, text).map(([id, delta]) => step(`hear ${id} ${delta}`, (talk) => talk.engine.hear(id, delta))),
   fc
     .tuple(segmentId, text)
-    .map(([id, words]) => step(`transcribe ${id} ${words}`, (talk) => talk.engine.transcribe(id, words))),
+    .map(([id, words]) => step(`transcribe ${id} ${words}`, (talk) => talk.engine.understand(id, words))),
   segmentId.map((id) => step(`fail ${id}`, (talk) => talk.engine.failTranscript(id, new AppError("stt_failed")))),
   fc.tuple(segmentId, text).map(([id, words]) => step(`turn ${id} ${words}`, (talk) => talk.engine.turn(id, words))),
   fc.tuple(text, fc.nat({ max: 400 })).map(([words, ms]) =>
@@ -213,12 +214,12 @@ export function playAndCheck({ audioPath, steps }: FuzzedConversation): void {
   const talk = new Conversation({ audioPath });
   for (const { run } of steps) run(talk);
   for (const { responseId: id } of talk.engine.requests) talk.engine.end(id);
-  for (let n = 0; n <= 5; n++) for (const prefix of ["s", "seg_"]) talk.engine.transcribe(`${prefix}${n}`, "");
+  for (let n = 0; n <= 5; n++) for (const prefix of ["s", "seg_"]) talk.engine.understand(`${prefix}${n}`, "");
   talk.clock.advance(60_000);
   for (const { responseId: id } of talk.engine.requests) talk.engine.end(id);
   talk.close();
   check(talk.events);
-  if (talk.pendingAlarms > 1) throw new Error(`${talk.pendingAlarms} alarms are left after the end`);
+  if (talk.pendingAlarms > 0) throw new Error(`${talk.pendingAlarms} alarms are left after the end`);
 }
 
 function check(events: readonly ServerEvent[]): void {

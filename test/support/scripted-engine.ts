@@ -44,6 +44,11 @@ export class ScriptedStream implements EngineStream {
   send(command: EngineCommand): void {
     this.commands.push(command);
   }
+  /** Recordings that wait for their transcript. */
+  readonly recordings: { readonly segmentId: string; readonly samples: number }[] = [];
+  transcribe(segmentId: string, pcm: Float32Array): void {
+    this.recordings.push({ segmentId, samples: pcm.length });
+  }
   finish(): void {
     this.events.close();
   }
@@ -74,7 +79,7 @@ export class ScriptedStream implements EngineStream {
   hear(segmentId: string, delta: string): void {
     this.deliver({ type: "transcript.delta", segmentId, delta });
   }
-  transcribe(segmentId: string, text: string): void {
+  understand(segmentId: string, text: string): void {
     this.deliver({ type: "transcript.completed", segmentId, text, audioSeconds: 1 });
   }
   failTranscript(segmentId: string, error: AppError): void {
@@ -84,7 +89,7 @@ export class ScriptedStream implements EngineStream {
   turn(segmentId: string, text: string): void {
     this.startSpeech(segmentId);
     this.stopSpeech(segmentId);
-    this.transcribe(segmentId, text);
+    this.understand(segmentId, text);
   }
   say(responseId: string, text: string, ms: number): void {
     this.deliver({ type: "response.speech", responseId, text, pcm: new Float32Array(ms * 24), hz: 24_000 });

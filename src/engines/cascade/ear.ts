@@ -45,6 +45,8 @@ const STARVED_MS = 1_500;
 const COMPLETE_PROBABILITY = 0.5;
 /** Push to talk: silence that makes the final transcript worth beginning, 128 ms. */
 const HELD_PAUSE_FRAMES = 4;
+/** Speech in a recording, which nobody speaks over. */
+const RECORDING_THRESHOLD = 0.5;
 
 export class Ear {
   readonly #options: EarOptions;
@@ -84,6 +86,12 @@ export class Ear {
     if (this.#closed) return;
     this.#inbox.order(order);
     this.#work();
+  }
+  /** A recording beside the stream, with a detector and a segment of its own. */
+  transcribe(segmentId: string, pcm: Float32Array): void {
+    if (this.#closed) return;
+    const reading = this.#read(segmentId, pcm).finally(() => this.#pending.delete(reading));
+    this.#pending.add(reading);
   }
   /** Settles when everything that was pushed has been heard, and every transcript is out. */
   async settled(): Promise<void> {
@@ -223,6 +231,28 @@ export class Ear {
         if (!this.#closed) this.#options.emit(event);
       });
     this.#pending.add(done);
+  }
+  async #read(segmentId: string, pcm: Float32Array): Promise<void> {
+    const { transcriber } = this.#open(segmentId);
+    const vad = this.#options.vad.stream();
+    const batchSamples = BATCH_FRAMES * VAD_FRAME_SAMPLES;
+    try {
+      for (let start = 0; start < pcm.length && !this.#closed; start += batchSamples) {
+        const batch = pcm.subarray(start, start + batchSamples);
+        const frames = new Float32Array(Math.ceil(batch.length / VAD_FRAME_SAMPLES) * VAD_FRAME_SAMPLES);
+        frames.set(batch);
+        const probabilities = await vad.push(frames);
+        for (const [i, probability] of probabilities.entries()) {
+          const frame = frames.subarray(i * VAD_FRAME_SAMPLES, (i + 1) * VAD_FRAME_SAMPLES);
+          transcriber.push(frame, probability >= RECORDING_THRESHOLD);
+        }
+        while (!this.#closed && transcriber.pendingPieces > PENDING_PIECES_MAX) await transcriber.progress();
+      }
+      this.#transcribe(segmentId, transcriber);
+    } catch (error) {
+      transcriber.cancel();
+      this.#options.emit({ type: "transcript.failed", segmentId, error: transcriptError(error) });
+    }
   }
   #askTurn(): void {
     const { turn, log } = this.#options;

@@ -55,6 +55,9 @@ export class CascadeStream implements EngineStream {
   push(pcm: Float32Array): void {
     if (!this.#finished) this.#ear.push(pcm);
   }
+  transcribe(segmentId: string, pcm: Float32Array): void {
+    if (!this.#finished) this.#ear.transcribe(segmentId, pcm);
+  }
   send(command: EngineCommand): void {
     if (this.#closed) return;
     if (command.type === "respond") this.#respond(command.request);
@@ -63,7 +66,8 @@ export class CascadeStream implements EngineStream {
     else if (command.type === "settings.set") this.#ear.order({ type: "settings", settings: command.settings });
     else if (command.type === "input.commit") this.#ear.order({ type: "commit", segmentId: command.segmentId });
     else if (command.type === "input.clear") this.#ear.order({ type: "clear" });
-    else this.#ear.order({ type: "playback", audible: command.audible });
+    else if (command.type === "playback") this.#ear.order({ type: "playback", audible: command.audible });
+    else throw new ClientError("capability_missing", `the cascade takes no ${command.type}; it ends turns by itself`);
   }
   finish(): void {
     if (this.#finished) return;

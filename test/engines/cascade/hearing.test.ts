@@ -274,6 +274,29 @@ describe("push to talk", () => {
   });
 });
 
+describe("a recording", () => {
+  it("is transcribed beside the stream, which does not notice", async () => {
+    const session = await openScripted();
+    await session.hear(audio(640, SPEECH));
+    session.stream.transcribe?.("rec", new Float32Array([...audio(320, 0), ...audio(1_000, SPEECH), ...audio(320, 0)]));
+    await session.hear(audio(640, SPEECH), audio(700, 0));
+    expect(session.of("speech.started")).toHaveLength(1);
+    const completed = session.of("transcript.completed").sort((a, b) => a.segmentId.localeCompare(b.segmentId));
+    expect(completed).toMatchObject([
+      { segmentId: "rec", text: "hello there" },
+      { segmentId: "seg_1", text: "hello there" },
+    ]);
+  });
+
+  it("of silence says nothing", async () => {
+    const session = await openScripted();
+    session.stream.transcribe?.("rec", audio(1_000, 0));
+    await settle();
+    expect(session.of("transcript.completed")).toMatchObject([{ segmentId: "rec", text: "" }]);
+    expect(session.stages.stt.requests).toEqual([]);
+  });
+});
+
 describe("clear under server_vad", () => {
   it("drops the open segment without a trace", async () => {
     const session = await openScripted();
