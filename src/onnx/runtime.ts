@@ -6,7 +6,7 @@
  */
 import { createRequire } from "node:module";
 import type { InferenceSession, Tensor as OrtTensor } from "onnxruntime-node";
-import { EngineError } from "../errors.ts";
+import { ConfigError, EngineError } from "../errors.ts";
 import { assert } from "../util/assert.ts";
 import type { Model } from "./build.ts";
 import type { DType } from "./dtype.ts";
@@ -54,10 +54,16 @@ export class Runtime {
   readonly #threads: number;
   readonly #ort: Ort;
 
+  /** @throws {ConfigError} when this build lacks the provider. */
   constructor(options: RuntimeOptions = {}) {
     this.provider = options.provider ?? "cpu";
     this.#threads = options.threads ?? 0;
     this.#ort = createRequire(import.meta.url)("onnxruntime-node") as Ort;
+    // Asked for one that it was not built with, the runtime would say nothing and use the CPU.
+    if (!this.providers.includes(this.provider)) {
+      const known = this.providers.filter((name) => name !== "tensorrt").join(", ");
+      throw new ConfigError("config_invalid", `the provider ${this.provider} is not in this build; it has ${known}`);
+    }
   }
 
   /** Providers of this build that can be tried. */
@@ -65,7 +71,7 @@ export class Runtime {
     return this.#ort.listSupportedBackends().map(({ name }) => name);
   }
 
-  /** @throws {EngineError} when the runtime refuses the model or lacks the provider. */
+  /** @throws {EngineError} when the runtime refuses the model, or the machine lacks what the provider needs. */
   async load(model: Model): Promise<Graph> {
     try {
       const session = await this.#ort.InferenceSession.create(model.bytes, this.#options(model));

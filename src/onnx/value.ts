@@ -143,7 +143,11 @@ export function fault(operator: string, inputs: readonly (Value | null)[], what:
 
 /** `file.ts:line:column` of the nearest caller outside this folder. */
 function callSite(): string | null {
+  const limit = Error.stackTraceLimit;
+  // The usual ten frames may all be ours.
+  Error.stackTraceLimit = 40;
   const frames = (new Error().stack ?? "").split("\n").slice(2);
-  const frame = frames.find((line) => !/[/\\]src[/\\]onnx[/\\]|[/\\]dist[/\\]onnx[/\\]/.test(line));
+  Error.stackTraceLimit = limit;
+  const frame = frames.find((line) => /:\d+:\d+\)?$/.test(line) && !/[/\\](src|dist)[/\\]onnx[/\\]/.test(line));
   return /([^/\\(\s]+:\d+:\d+)\)?$/.exec(frame ?? "")?.[1] ?? null;
 }

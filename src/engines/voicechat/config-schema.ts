@@ -87,12 +87,10 @@ const count = (standard: number): z.ZodDefault<z.ZodNumber> => z.number().int().
 const real = (standard: number): z.ZodDefault<z.ZodNumber> => z.number().default(standard);
 const flag = (standard: boolean): z.ZodDefault<z.ZodBoolean> => z.boolean().default(standard);
 /** Transformers writes numbers that JSON does not have as `{"__float__": "Infinity"}`. */
-const limit = z.union([
-  z.number().or(z.literal(Number.POSITIVE_INFINITY)),
-  z
-    .object({ __float__: z.coerce.number().or(z.literal(Number.POSITIVE_INFINITY)) })
-    .transform((value) => value.__float__),
-]);
+const limit = z.preprocess(
+  (value) => Number((value as { __float__?: unknown } | null)?.__float__ ?? value),
+  z.custom<number>((value) => typeof value === "number" && !Number.isNaN(value), "not a number"),
+);
 
 const PREPROCESSOR = z.object({
   sample_rate: count(16_000),

@@ -1,0 +1,133 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { GraphError } from "../../src/errors.ts";
+import { build } from "../../src/onnx/build.ts";
+import * as ops from "../../src/onnx/ops.ts";
+import * as layout from "../../src/onnx/ops-layout.ts";
+import { conv, matMulNBits } from "../../src/onnx/ops-neural.ts";
+import { Runtime, tensor } from "../../src/onnx/runtime.ts";
+import { argument, constant, external, type Value } from "../../src/onnx/value.ts";
+import { sample } from "../support/graph.ts";
+import { temporaryDirectory } from "../support/safetensors.ts";
+
+const runtime = new Runtime({ threads: 1 });
+const x = argument("x", "f32", [2, 3]);
+const y = argument("y", "f32", [4, 3]);
+const ids = argument("ids", "i64", [2]);
+const flags = argument("flags", "bool", [2, 3]);
+const open = argument("open", "f32", ["T", 3]);
+
+describe("an ill-typed operator fails where it is written", () => {
+  const ILL: Record<string, [() => unknown, string]> = {
+    "shapes that do not broadcast": [() => ops.add(x, y), "Add(f32[2, 3], f32[4, 3]): 2 and 4 do not broadcast"],
+    "a symbol that meets a number": [() => ops.add(open, x), "T and 2 do not broadcast"],
+    "two dtypes": [() => ops.mul(x, ops.cast(x, "i32")), "the dtypes differ"],
+    "booleans in arithmetic": [() => ops.add(flags, flags), "needs numbers"],
+    "numbers in logic": [() => ops.and(x, x), "needs booleans"],
+    "whole numbers in exp": [() => ops.exp(ids), "needs floating numbers"],
+    "a condition that is none": [() => ops.where(x, x, x), "the condition is not boolean"],
+    "matrices that do not meet": [() => ops.matmul(x, y), "3 columns do not meet 4 rows"],
+    "a vector in matmul": [() => ops.matmul(x, constant([1, 2, 3])), "two axes"],
+    "an axis that is not there": [() => ops.reduceSum(x, 2), "has no axis 2"],
+    "floating indices": [() => ops.gather(x, x), "not whole numbers"],
+    "a shape that is not filled": [() => layout.reshape(x, [4, 2]), "does not fill [4,2]"],
+    "two open sizes": [() => layout.reshape(x, ["A", -1]), "more than one size open"],
+    "an order that misses an axis": [() => layout.transpose(x, [0, 0]), "is not an order"],
+    "a squeeze of more than one": [() => layout.squeeze(x, 0), "not all of size 1"],
+    "a split that does not add up": [() => layout.split(x, [1, 1], 1), "do not add up to 3"],
+    "a concat of unlike values": [() => layout.concat([x, y], 1), "do not fit along axis 1"],
+    "a claim that is false": [() => layout.assume(x, [2, 4]), "contradicts"],
+    "channels that do not fit": [
+      () => conv(argument("c", "f32", [1, 3, 9]), argument("w", "f32", [4, 2, 3]), null),
+      "do not fit",
+    ],
+    "a quantized matrix of another size": [
+      () =>
+        matMulNBits(x, argument("q", "u8", [4, 1, 32]), argument("s", "f32", [4, 1]), {
+          bits: 4,
+          columns: 64,
+          rows: 4,
+          blockSize: 64,
+          accuracyLevel: 4,
+        }),
+      "do not fit a matrix of 4 rows and 64 columns",
+    ],
+    "a constant of another length": [() => constant([1, 2], "f32", [3]), "needs 3 numbers, given 2"],
+    "external bytes of another length": [
+      () => external({ file: "/f", byteOffset: 0, byteLength: 5 }, "f32", [2]),
+      "needs 8 bytes, given 5",
+    ],
+  };
+  it.each(Object.keys(ILL))("%s", (name) => {
+    const [write, message] = ILL[name]!;
+    expect(write).toThrow(GraphError);
+    expect(write).toThrow(message);
+    // The message says which line wrote it.
+    expect(write).toThrow(/at build\.test\.ts:\d+:\d+/);
+  });
+});
+
+describe("build", () => {
+  it("refuses an argument that is not among the inputs, or goes by another name", () => {
+    expect(() => build("g", {}, { out: ops.neg(x) })).toThrow("argument x is used");
+    expect(() => build("g", { other: x }, { out: ops.neg(x) })).toThrow("other is not its argument");
+  });
+
+  it("takes a graph that is deeper than any stack", async () => {
+    let value: Value = x;
+    for (let depth = 0; depth < 20_000; depth++) value = ops.add(value, value);
+    expect(build("deep", { x }, { out: value }).bytes.length).toBeGreaterThan(20_000);
+  });
+
+  it("gives one value under two names, and an input as an output", async () => {
+    const sum = ops.add(x, 1);
+    const graph = await runtime.load(build("g", { x }, { a: sum, b: sum, same: x }));
+    const feed = sample(2, 3);
+    const results = await graph.run({ x: feed });
+    expect(results["a"]).toEqual(results["b"]);
+    expect(results["same"]).toEqual(feed);
+    await graph.close();
+  });
+
+  it("reads external tensors in place, at any offset, each file once however often it is named", async () => {
+    const file = join(temporaryDirectory(), "weights.bin");
+    writeFileSync(file, Buffer.concat([Buffer.from([9, 9, 9]), Buffer.from(Uint16Array.of(0x3f80, 0xc000).buffer)]));
+    const stored = (): Value => ops.cast(external({ file, byteOffset: 3, byteLength: 4 }, "bf16", [2]), "f32");
+    const model = build("g", {}, { out: ops.add(stored(), stored()) });
+    expect(Buffer.from(model.bytes).toString("latin1").split("weights.bin").length).toBe(2);
+    const graph = await runtime.load(model);
+    expect([...((await graph.run({}))["out"]!.data as Float32Array)]).toEqual([2, -4]);
+    await graph.close();
+  });
+
+  it("refuses weights in two folders", () => {
+    const at = (folder: string): Value =>
+      external({ file: join("/", folder, "w"), byteOffset: 0, byteLength: 4 }, "f32", [1]);
+    expect(() => build("g", {}, { out: ops.add(at("a"), at("b")) })).toThrow("more than one folder");
+  });
+});
+
+describe("Runtime", () => {
+  it("gives only the outputs that are asked for", async () => {
+    const graph = await runtime.load(build("g", { x }, { a: ops.neg(x), b: ops.abs(x) }));
+    expect(Object.keys(await graph.run({ x: sample(2, 3) }, ["b"]))).toEqual(["b"]);
+    await graph.close();
+  });
+
+  it("refuses a feed that does not fit, and says what it is", async () => {
+    const graph = await runtime.load(build("g", { open }, { a: ops.neg(open) }));
+    await expect(graph.run({})).rejects.toThrow("input open is missing, not f32[T, 3]");
+    await expect(graph.run({ open: sample(3, 2) })).rejects.toThrow("is f32[3, 2]");
+    await expect(graph.run({ open: tensor("f32", [2, 3], new Float32Array(5)) })).rejects.toThrow("input open");
+    expect((await graph.run({ open: sample(7, 3) }))["a"]!.shape).toEqual([7, 3]);
+    await graph.close();
+  });
+
+  it("reports a provider that this build lacks", () => {
+    const absent = (["webgpu", "cuda", "coreml"] as const).filter((provider) => !runtime.providers.includes(provider));
+    expect(absent.length).toBeGreaterThan(0);
+    for (const provider of absent)
+      expect(() => new Runtime({ provider })).toThrow(`the provider ${provider} is not in`);
+  });
+});
