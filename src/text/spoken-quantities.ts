@@ -157,8 +157,8 @@ export const MONEY: readonly Rewrite[] = [
   ],
   [
     new RegExp(
-      `(${NUMBER})(?:\\s?(thousand|million|billion|trillion|k|K|[mM]n?|[bB]n?)\\b)?\\s?(?:${CODE}\\b|([€£₹₽₩]))`,
-      "g",
+      `${NOT_IN_NUMBER}(${NUMBER})(?:\\s?(thousand|million|billion|trillion|k|K|[mM]n?|[bB]n?)\\b)?\\s?(?:${CODE}\\b|([€£₹₽₩]))`,
+      "gu",
     ),
     (_, amount, scale, code, sign) => money(code ?? sign!, amount!, scale),
   ],

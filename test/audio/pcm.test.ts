@@ -11,6 +11,7 @@ import {
   int16ToFloat,
   pcm16ToFloat,
 } from "../../src/audio/pcm.ts";
+import { sameBits } from "../support/signals.ts";
 
 const everyInt16 = Int16Array.from({ length: 65536 }, (_, i) => i - 32768);
 const int16Of = (bytes: Uint8Array): number[] =>
@@ -36,8 +37,8 @@ describe("pcm16ToFloat", () => {
 describe("floatToPcm16", () => {
   it("undoes pcm16ToFloat for all 65536 samples", () => {
     const bytes = new Uint8Array(everyInt16.slice().buffer);
-    expect(floatToPcm16(pcm16ToFloat(bytes)!)).toEqual(bytes);
-    expect(floatToInt16(int16ToFloat(everyInt16))).toEqual(everyInt16);
+    expect(sameBits(floatToPcm16(pcm16ToFloat(bytes)!), bytes)).toBe(true);
+    expect(sameBits(floatToInt16(int16ToFloat(everyInt16)), everyInt16)).toBe(true);
   });
   it("clips, rounds to the nearest with ties to even, and makes NaN silence", () => {
     const inputs = [1, 2, -1, -2, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NaN];

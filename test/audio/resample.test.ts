@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { concatPcm } from "../../src/audio/pcm.ts";
 import { Resampler, resample, resampledLength } from "../../src/audio/resample.ts";
 import { chunkSizes, cut } from "../support/chunks.ts";
-import { decibels, noise, rms, tone } from "../support/signals.ts";
+import { decibels, noise, rms, sameBits, tone } from "../support/signals.ts";
 
 const RATES = [
   [22050, 24000],
@@ -56,7 +56,7 @@ describe.each(RATES)("%d Hz to %d Hz", (inputHz, outputHz) => {
       fc.property(chunkSizes(1500), (sizes) => {
         const resampler = new Resampler(inputHz, outputHz);
         const pieces = cut(signal, sizes).map((chunk) => resampler.push(chunk));
-        expect(concatPcm([...pieces, resampler.flush()])).toEqual(whole);
+        expect(sameBits(concatPcm([...pieces, resampler.flush()]), whole)).toBe(true);
       }),
       { seed: 3, numRuns: 25 },
     );
