@@ -107,7 +107,7 @@ async function loadStt(options: CascadeStageOptions): Promise<Stt> {
   if (stt === "openai")
     return new OpenAiStt({ model: sttModel, baseUrl: sttBaseUrl, apiKey: sttApiKey, ...service(options) });
   const roles = await rolesOf(options, sttModel ?? STT_MODELS[stt]);
-  return SherpaStt.load({ kind: stt, roles, threads }, log);
+  return SherpaStt.load({ kind: stt, roles, threads: shared(threads) }, log);
 }
 
 async function loadTts(options: CascadeStageOptions): Promise<Tts> {
@@ -124,6 +124,12 @@ async function loadTts(options: CascadeStageOptions): Promise<Tts> {
   const names = kind === "piper" ? [model.replace(/^piper-/, "")] : kind === "kokoro" ? KOKORO_VOICES : [];
   return SherpaTts.load({ kind, roles, threads, names }, log);
 }
+
+/**
+ * Threads of a model that works while others do. Its threads wait for each other by spinning: one for every core, on
+ * cores that are not all free, is many times slower than one fewer.
+ */
+const shared = (threads: number): number => Math.max(1, threads - 1);
 
 const service = ({ fetch }: CascadeStageOptions): { fetch?: typeof globalThis.fetch } =>
   fetch === undefined ? {} : { fetch };

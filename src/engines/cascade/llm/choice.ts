@@ -95,7 +95,8 @@ async function loadLocal(options: CascadeStageOptions, model: string): Promise<L
   const path = file ? model : (await store.ensure(model, options)).file("model");
   const settings = {
     path,
-    threads,
+    // One core stays free for the voice; see `shared` in the registry.
+    threads: Math.max(1, threads - 1),
     sequences: LOCAL_SEQUENCES,
     contextTokens: LOCAL_CONTEXT_TOKENS,
     // The embedded model is fast enough that looking for a GPU costs more than it gains.

@@ -24,6 +24,10 @@ export class LocalLlm implements Llm {
     const module = new URL("./llama-worker.ts", import.meta.url);
     return new LocalLlm(name, await WorkerHost.start<LlamaTable>({ name: "llm", stage: "llm", module, options, log }));
   }
+  /** Of the process, or null while it restarts or where there is none of its own. */
+  get pid(): number | null {
+    return this.#worker instanceof WorkerHost ? this.#worker.pid : null;
+  }
   async *generate({ signal, ...request }: LlmRequest): AsyncIterable<LlmPart> {
     const parts = new Queue<LlmPart>(PARTS_MAX);
     const left = new AbortController();
