@@ -5,9 +5,9 @@
 import { isQuantized } from "../checkpoint/mlx-quant.ts";
 import type { ExpectedShape, TensorRef, Weights } from "../checkpoint/weights.ts";
 import type { DType } from "./dtype.ts";
-import { add, cast, matmul, mul, sigmoid } from "./ops.ts";
-import { expand, split, transpose } from "./ops-layout.ts";
-import { layerNormalization, rmsNormalization } from "./ops-neural.ts";
+import { add, cast, mul, sigmoid } from "./ops.ts";
+import { expand, split } from "./ops-layout.ts";
+import { layerNormalization, matmulTransposed, rmsNormalization } from "./ops-neural.ts";
 import { type Precision, quantizedLinear } from "./quantized.ts";
 import { constant, external, fault, type Value } from "./value.ts";
 
@@ -47,7 +47,7 @@ export function linear(
 ): Value {
   const product = isQuantized(weights)
     ? quantizedLinear(x, weights, inputs, outputs, options.precision ?? "exact")
-    : matmul(x, transpose(parameter(weights, "weight", [outputs, inputs])));
+    : matmulTransposed(x, parameter(weights, "weight", [outputs, inputs]));
   return options.bias === true ? add(product, parameter(weights, "bias", [outputs])) : product;
 }
 

@@ -87,6 +87,20 @@ export function gelu(x: Value, approximate: "none" | "tanh" = "none"): Value {
   return apply("Gelu", [x], { approximate }, [x.type])[0] as Value;
 }
 
+/**
+ * x [.., columns] times the transpose of a matrix [rows, columns], as weights are stored: [.., rows]. A constant matrix is
+ * held once, packed for the product; transposing it first would leave the runtime with a second copy.
+ */
+export function matmulTransposed(x: Value, matrix: Value): Value {
+  const inputs = [x, matrix];
+  if (x.dtype !== "f32" || matrix.dtype !== "f32") fault("FusedMatMul", inputs, "needs float32");
+  if (x.rank < 2 || matrix.rank !== 2) fault("FusedMatMul", inputs, "needs rows and a matrix");
+  if (x.dim(-1) !== matrix.dim(1))
+    fault("FusedMatMul", inputs, `${x.dim(-1)} columns do not meet ${matrix.dim(1)} columns`);
+  const shape = withAxis(x.shape, x.rank - 1, matrix.dim(0));
+  return apply("FusedMatMul", inputs, { transB: 1 }, [{ dtype: "f32", shape }], MICROSOFT)[0] as Value;
+}
+
 export interface MatMulNBitsOptions {
   readonly bits: 4 | 8;
   readonly columns: number;

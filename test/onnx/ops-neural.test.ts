@@ -3,6 +3,22 @@ import * as neural from "../../src/onnx/ops-neural.ts";
 import { largestDifference } from "../support/golden.ts";
 import { evaluate, sample } from "../support/graph.ts";
 
+it("matmulTransposed multiplies rows with rows", async () => {
+  const [rows, outputs, columns] = [3, 4, 5];
+  const [x, matrix] = [sample(2, rows, columns), sample(outputs, columns)];
+  const [result] = await evaluate([x, matrix], neural.matmulTransposed);
+  const expected: number[] = [];
+  for (let row = 0; row < 2 * rows; row++) {
+    for (let o = 0; o < outputs; o++) {
+      let sum = 0;
+      for (let i = 0; i < columns; i++) sum += x.data[row * columns + i]! * matrix.data[o * columns + i]!;
+      expected.push(sum);
+    }
+  }
+  expect(result!.shape).toEqual([2, rows, outputs]);
+  expect(largestDifference(result!.data, expected)).toBeLessThan(1e-5);
+});
+
 describe("conv", () => {
   it.each([
     { groups: 1, stride: 1, dilation: 1, pads: [0, 0] as const },

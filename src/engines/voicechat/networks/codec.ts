@@ -11,7 +11,7 @@ import { build, type Model } from "../../../onnx/build.ts";
 import { parameter, stored } from "../../../onnx/nn.ts";
 import { add, cos, exp, matmul, maximum, minimum, mul, neg, sin, softplus, sub } from "../../../onnx/ops.ts";
 import { assume, concat, reshape, slice, split, transpose } from "../../../onnx/ops-layout.ts";
-import { gelu, layerNormalization } from "../../../onnx/ops-neural.ts";
+import { gelu, layerNormalization, matmulTransposed } from "../../../onnx/ops-neural.ts";
 import { type Graph, type Runtime, type Tensors, tensor, zeros } from "../../../onnx/runtime.ts";
 import { argument, constant, type Value } from "../../../onnx/value.ts";
 import type { CodecConfig } from "../config.ts";
@@ -188,7 +188,7 @@ function codebooksOf(config: CodecConfig, weights: Weights): Value[] {
 /** A convolution of width 1. */
 function pointwise(x: Value, weights: Weights, outputs: number, bias = false): Value {
   const kernel = parameter(weights, "weight", [outputs, x.size(1), 1]);
-  const product = matmul(x, transpose(reshape(kernel, [outputs, x.size(1)])));
+  const product = matmulTransposed(x, reshape(kernel, [outputs, x.size(1)]));
   return bias ? add(product, parameter(weights, "bias", [outputs])) : product;
 }
 

@@ -13,7 +13,7 @@ import { build, type Model } from "../../../onnx/build.ts";
 import { glu, layerNorm, linear, parameter, silu } from "../../../onnx/nn.ts";
 import { add, gather, gatherElements, matmul, mul, reduceSum, relu } from "../../../onnx/ops.ts";
 import { concat, reshape, slice, transpose, unsqueeze } from "../../../onnx/ops-layout.ts";
-import { conv, softmax } from "../../../onnx/ops-neural.ts";
+import { conv, matmulTransposed, softmax } from "../../../onnx/ops-neural.ts";
 import { type FloatTensor, type Graph, type Runtime, type Tensor, tensor, zeros } from "../../../onnx/runtime.ts";
 import { argument, constant, type Value } from "../../../onnx/value.ts";
 import { assert } from "../../../util/assert.ts";
@@ -228,7 +228,7 @@ interface ConvOutput {
 /** A convolution of kernel 1 is a matrix: stored as [outputs, inputs, 1]. */
 function pointwise(x: Value, scope: Weights, name: string, inputs: number, outputs: number, bias: boolean): Value {
   const weight = reshape(parameter(scope, `${name}.weight`, [outputs, inputs, 1]), [outputs, inputs]);
-  const product = matmul(x, transpose(weight));
+  const product = matmulTransposed(x, weight);
   return bias ? add(product, parameter(scope, `${name}.bias`, [outputs])) : product;
 }
 

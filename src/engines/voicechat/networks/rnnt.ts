@@ -8,8 +8,9 @@ import { rowOf } from "../../../checkpoint/mlx-quant.ts";
 import type { Weights } from "../../../checkpoint/weights.ts";
 import { build, type Model } from "../../../onnx/build.ts";
 import { linear, parameter } from "../../../onnx/nn.ts";
-import { add, argMax, matmul, mul, relu, sigmoid, tanh } from "../../../onnx/ops.ts";
-import { concat, slice, split, transpose } from "../../../onnx/ops-layout.ts";
+import { add, argMax, mul, relu, sigmoid, tanh } from "../../../onnx/ops.ts";
+import { concat, slice, split } from "../../../onnx/ops-layout.ts";
+import { matmulTransposed } from "../../../onnx/ops-neural.ts";
 import { type FloatTensor, type Graph, type Runtime, tensor, zeros } from "../../../onnx/runtime.ts";
 import { argument, type Value } from "../../../onnx/value.ts";
 import type { AudioConfig, JointConfig, PredictionConfig } from "../config.ts";
@@ -51,7 +52,7 @@ function predictionModel(config: PredictionConfig, weights: Weights): Model {
   let input = x;
   for (let layer = 0; layer < layers; layer++) {
     const gate = (name: string, of: Value): Value =>
-      matmul(of, transpose(parameter(weights, `weight_${name}_l${layer}`, [4 * width, width])));
+      matmulTransposed(of, parameter(weights, `weight_${name}_l${layer}`, [4 * width, width]));
     const bias = (name: string): Value => parameter(weights, `bias_${name}_l${layer}`, [4 * width]);
     const before = slice(h, 0, layer, layer + 1);
     const gates = add(add(gate("ih", input), add(bias("ih"), bias("hh"))), gate("hh", before));
