@@ -14,9 +14,13 @@ export interface Config {
   readonly tlsCert: string | null;
   readonly tlsKey: string | null;
   readonly apiKey: string | null;
-  /** Origins whose pages may use the server; `*` for all. */
+  /** Goes before every path: `/voice` serves `/voice/v1/realtime`. */
+  readonly apiPrefix: string;
+  /** Origins whose pages may use the server; `*` for all. The two lists are one. */
   readonly corsOrigins: readonly string[];
-  readonly sessionsMax: number;
+  readonly allowedOrigins: readonly string[];
+  /** Sessions at a time; null for what the engine takes by default. */
+  readonly maxSessions: number | null;
   readonly messageBytesMax: number;
   readonly unsentBytesMax: number;
   readonly pingMs: number;
@@ -28,6 +32,13 @@ export interface Config {
   readonly iceServers: string | null;
   readonly iceUdpPort: string | null;
   readonly iceNatIp: string | null;
+  // Full-duplex model
+  /** A VoiceChat checkpoint to serve instead of the cascade: a directory or a hub id. */
+  readonly model: string | null;
+  /** The id under which it is served; the directory's name where null. */
+  readonly alias: string | null;
+  readonly precision: "exact" | "fast";
+  readonly provider: "cpu" | "webgpu" | "cuda" | "coreml";
   // Pipeline
   /** Names under which the engine's first model is served as well. */
   readonly modelAliases: readonly string[];
@@ -58,6 +69,7 @@ export interface Config {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const server = new OptionGroup("Server");
+const duplex = new OptionGroup("Full-duplex model (VoiceChat)");
 const pipeline = new OptionGroup("Pipeline");
 const models = new OptionGroup("Models");
 
@@ -73,7 +85,7 @@ const OTHER_VARIABLES: readonly string[] = ["ANTIPHON_URL", "ANTIPHON_CONFIG"];
 
 /** The options of `antiphon serve`; `env` gives the directories that the platform keeps such files in. */
 export function configOptions(env: Environment): OptionTable<Config> {
-  return { ...serverOptions(), ...pipelineOptions(), ...modelOptions(env) };
+  return { ...serverOptions(), ...duplexOptions(), ...pipelineOptions(), ...modelOptions(env) };
 }
 
 type ServerKeys =
@@ -84,7 +96,9 @@ type ServerKeys =
   | "tlsKey"
   | "apiKey"
   | "corsOrigins"
-  | "sessionsMax"
+  | "allowedOrigins"
+  | "maxSessions"
+  | "apiPrefix"
   | "messageBytesMax"
   | "unsentBytesMax"
   | "pingMs"
@@ -95,6 +109,7 @@ type ServerKeys =
   | "iceServers"
   | "iceUdpPort"
   | "iceNatIp";
+type DuplexKeys = "model" | "alias" | "precision" | "provider";
 type ModelKeys = "cacheDir" | "dataDir" | "offline" | "hfToken" | "hfEndpoint";
 
 function serverOptions(): OptionTable<Pick<Config, ServerKeys>> {
@@ -111,7 +126,14 @@ function serverOptions(): OptionTable<Pick<Config, ServerKeys>> {
     corsOrigins: server.list([], "Origins whose web pages may use the server, besides its own; * for all.", {
       placeholder: "ORIGIN,...",
     }),
-    sessionsMax: server.integer(16, [1, 10_000], "Sessions at a time."),
+    allowedOrigins: server.list([], "Likewise: another name of --cors-origins, added to it.", {
+      placeholder: "ORIGIN,...",
+    }),
+    apiPrefix: server.path("", "Goes before every path: /voice serves /voice/v1/realtime.", { placeholder: "/PATH" }),
+    maxSessions: server.maybeInteger(
+      [1, 10_000],
+      "Sessions at a time: 16 unless given, 1 with --model, whose every session costs memory.",
+    ),
     messageBytesMax: server.integer(16 * MIB, [1024, 256 * MIB], "Largest message that is read.", {
       placeholder: "BYTES",
     }),
@@ -146,7 +168,19 @@ function serverOptions(): OptionTable<Pick<Config, ServerKeys>> {
   };
 }
 
-function pipelineOptions(): OptionTable<Omit<Config, ServerKeys | ModelKeys>> {
+function duplexOptions(): OptionTable<Pick<Config, DuplexKeys>> {
+  return {
+    model: duplex.maybeText("Serve this checkpoint instead of the pipeline: a directory, or an id on the hub.", {
+      placeholder: "MODEL",
+      short: "m",
+    }),
+    alias: duplex.maybeText("Id under which it is served; the directory's name unless given.", { placeholder: "ID" }),
+    precision: duplex.choice("exact", ["exact", "fast"], "How quantized weights are multiplied."),
+    provider: duplex.choice("cpu", ["cpu", "webgpu", "cuda", "coreml"], "What the networks run on."),
+  };
+}
+
+function pipelineOptions(): OptionTable<Omit<Config, ServerKeys | DuplexKeys | ModelKeys>> {
   const url = "an OpenAI-compatible server";
   return {
     modelAliases: pipeline.list(MODEL_ALIASES, "Names that clients may ask for and get what is served.", {
@@ -272,6 +306,9 @@ function checkTogether(config: Config): void {
       "config_invalid",
       "--tls self-signed makes its own certificate; leave out --tls-cert, or --tls",
     );
+  }
+  if (config.alias !== null && config.model === null) {
+    throw new ConfigError("config_invalid", "--alias names the checkpoint of --model; give that too, or neither");
   }
   for (const [stage, baseUrl] of [
     ["stt", config.sttBaseUrl],

@@ -5,6 +5,7 @@ import { engineLoader } from "../server/load-engine.ts";
 import { realtimeSessions } from "../server/realtime-sessions.ts";
 import { createServer, type Server } from "../server/server.ts";
 import { networkAddresses } from "../server/tls.ts";
+import { voiceChatSessions } from "../server/voicechat-sessions.ts";
 import { systemClock } from "../util/clock.ts";
 import { createLog } from "../util/log.ts";
 import { OptionGroup, type OptionTable } from "../util/options.ts";
@@ -79,7 +80,7 @@ async function serve(config: Config, context: CliContext): Promise<void> {
           .join(", ");
       },
     }),
-    sessions: realtimeSessions({ config, log }),
+    sessions: config.model === null ? realtimeSessions({ config, log }) : voiceChatSessions({ log }),
   });
   try {
     await server.listen();
@@ -105,11 +106,11 @@ interface Notes {
 }
 
 function announcement(server: Server, config: Config, notes: Notes): string {
-  const api = `${server.url.replace(/^http/, "ws")}/v1/realtime`;
+  const api = `${server.url.replace(/^http/, "ws")}${config.apiPrefix}/v1/realtime`;
   const lines: [string, string][] = [["ready", `in ${notes.seconds} s`]];
   if (notes.stages !== null) lines.push(["stages", notes.stages]);
   if (notes.choice !== null) lines.push(["llm", notes.choice]);
-  lines.push(["page", `${server.url}/`], ["api", api]);
+  lines.push(["page", `${server.url}${config.apiPrefix}/`], ["api", api]);
   if (isWildcard(config.host)) {
     for (const address of networkAddresses()) lines.push(["network", api.replace(/\/\/[^/]*:/, `//${address}:`)]);
   }
@@ -117,7 +118,8 @@ function announcement(server: Server, config: Config, notes: Notes): string {
   if (config.apiKey === null && !isLoopback(config.host)) {
     lines.push(["warning", "everyone on the network may talk; --api-key keeps strangers out"]);
   }
-  lines.push(["talk", `open the page, or: antiphon talk${talkFlags(server)}`], ["stop", "Ctrl-C"]);
+  const talk = config.model === null ? `antiphon talk${talkFlags(server)}` : `antiphon voicechat-mic ${api}`;
+  lines.push(["talk", `open the page, or: ${talk}`], ["stop", "Ctrl-C"]);
   return lines.map(([label, text]) => `${label.padEnd(8)} ${text}\n`).join("");
 }
 

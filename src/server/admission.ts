@@ -11,12 +11,12 @@ export interface Guest {
 }
 
 export class Admission {
-  readonly #sessionsMax: number;
+  readonly #sessionsMax: () => number;
   readonly #clock: Clock;
   readonly #guests = new Set<Guest>();
   #draining = false;
   #onEmpty: (() => void)[] = [];
-  constructor(sessionsMax: number, clock: Clock) {
+  constructor(sessionsMax: () => number, clock: Clock) {
     this.#sessionsMax = sessionsMax;
     this.#clock = clock;
   }
@@ -26,13 +26,14 @@ export class Admission {
   get draining(): boolean {
     return this.#draining;
   }
-  /** @throws {CapacityError} session_limit_reached or server_draining. */
+  /** @throws {CapacityError} session_limit_reached or server_draining, and what `sessionsMax` throws. */
   check(): void {
     if (this.#draining) throw new CapacityError("server_draining", undefined, { retryable: true });
-    if (this.#guests.size >= this.#sessionsMax) {
+    const sessionsMax = this.#sessionsMax();
+    if (this.#guests.size >= sessionsMax) {
       throw new CapacityError(
         "session_limit_reached",
-        `All ${this.#sessionsMax} sessions of this server are in use; try again later.`,
+        `All ${sessionsMax} sessions of this server are in use; try again later.`,
         { retryable: true },
       );
     }

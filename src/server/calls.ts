@@ -134,14 +134,17 @@ export class Calls {
 export type CallGate = (context: Context) => { readonly session: Readonly<Record<string, unknown>> | null };
 
 /** `POST /v1/realtime/calls`, `POST …/{call_id}/hangup` and `DELETE …/{call_id}`. `gate` throws where nobody may pass. */
-export function registerCalls(app: Hono, calls: Calls, gate: CallGate): void {
+export function registerCalls(app: Hono, calls: Calls, gate: CallGate, prefix: string = ""): void {
   app.post("/v1/realtime/calls", (context) =>
     answering(context, async () => {
       const granted = gate(context);
       const { sdp, session } = await readCall(context);
       const model = context.req.query("model") ?? null;
       const { callId, answerSdp } = await calls.open(sdp, { model, session: merge(granted.session, session) });
-      return context.body(answerSdp, 201, { "Content-Type": SDP_TYPE, Location: `/v1/realtime/calls/${callId}` });
+      return context.body(answerSdp, 201, {
+        "Content-Type": SDP_TYPE,
+        Location: `${prefix}/v1/realtime/calls/${callId}`,
+      });
     }),
   );
   app.post("/v1/realtime/calls/:callId/hangup", (context) =>

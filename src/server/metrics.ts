@@ -9,6 +9,8 @@ export type TurnStage = (typeof TURN_STAGES)[number];
 /** Seconds. People notice from 0.2 on, wait uneasily from 0.7 and give up after some seconds: that is where they lie dense. */
 const LATENCY_BUCKETS = [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.85, 1, 1.5, 2, 3, 5, 10, 30];
 
+const FRAME_BUCKETS = [0.005, 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.15, 0.25, 0.5, 1, 2, 5];
+
 export interface UsageTotals {
   readonly sessions: number;
   readonly turns: number;
@@ -32,6 +34,7 @@ export class Metrics {
   readonly #tokens: Counter<"direction">;
   readonly #audio: Counter<"direction">;
   readonly #errors: Counter<"code">;
+  readonly #frames: Histogram<"stage">;
   readonly #totals = {
     sessions: 0,
     turns: 0,
@@ -66,6 +69,13 @@ export class Metrics {
       buckets: LATENCY_BUCKETS,
       registers,
     });
+    this.#frames = new Histogram({
+      name: "antiphon_frame_seconds",
+      help: "Wall time of one 80 ms frame of the full-duplex model, whole and by stage; above 0.08 it falls behind.",
+      labelNames: ["stage"],
+      buckets: FRAME_BUCKETS,
+      registers,
+    });
     collectDefaultMetrics({ register: this.#registry, prefix: "antiphon_" });
   }
   sessionOpened(transport: string): void {
@@ -97,6 +107,11 @@ export class Metrics {
   audio(direction: "input" | "output", seconds: number): void {
     this.#audio.inc({ direction }, seconds);
     this.#totals[`${direction}_audio_seconds`] += seconds;
+  }
+  /** One frame of the full-duplex model. */
+  frame({ totalMs, stageMs }: { readonly totalMs: number; readonly stageMs: Readonly<Record<string, number>> }): void {
+    this.#frames.observe({ stage: "total" }, totalMs / 1000);
+    for (const [stage, ms] of Object.entries(stageMs)) this.#frames.observe({ stage }, ms / 1000);
   }
   error(code: ErrorCode): void {
     this.#errors.inc({ code });

@@ -12,9 +12,9 @@ import { type Clock, systemClock } from "../util/clock.ts";
 import { type IdSource, randomId } from "../util/ids.ts";
 import type { Log } from "../util/log.ts";
 import { Connection } from "./connection.ts";
-import type { ConnectionLimits, ConnectionObserver, SessionStart } from "./connection-options.ts";
+import type { ConnectionLimits, SessionStart } from "./connection-options.ts";
 import type { SessionRequest } from "./reception.ts";
-import type { Sessions } from "./server.ts";
+import type { SessionMaker } from "./server.ts";
 
 export interface RealtimeSessionsOptions {
   readonly config: Pick<Config, "instructions" | "voice" | "idleTimeoutMs" | "sessionMaxMs" | "unsentBytesMax">;
@@ -24,9 +24,7 @@ export interface RealtimeSessionsOptions {
 }
 
 /** What the server calls when it makes sessions: see `ServerOptions.sessions`. */
-export function realtimeSessions(
-  options: RealtimeSessionsOptions,
-): (engine: () => Engine, observer: ConnectionObserver) => Sessions {
+export function realtimeSessions(options: RealtimeSessionsOptions): SessionMaker {
   const { config, log, clock = systemClock, ids = randomId } = options;
   const limits: Partial<ConnectionLimits> = {
     bufferedBytesMax: config.unsentBytesMax,

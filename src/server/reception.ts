@@ -26,6 +26,8 @@ export interface SessionRequest {
 export interface RunningSession extends Guest {
   /** Until the session has ended; never rejects. */
   run(): Promise<void>;
+  /** After `run`, once the place was given back: closes a transport that `run` left open. */
+  leave?(): Promise<void>;
   /** A second control channel: its commands and all events, without the audio path. */
   attach(control: Transport): Promise<void> | void;
 }
@@ -86,6 +88,7 @@ export class Reception {
     const session = this.#options.connect(transport, request);
     return {
       run: () => this.#measure(transport.kind, () => session.run()),
+      leave: async () => session.leave?.(),
       attach: (control) => session.attach(control),
       drain: () => session.drain(),
       close: (code, reason) => session.close(code, reason),
@@ -95,7 +98,10 @@ export class Reception {
   begin(transport: Transport, request: SessionRequest): void {
     const session = this.connect(transport, request);
     const leave = this.#options.admission.enter(session);
-    void session.run().finally(leave);
+    void session
+      .run()
+      .finally(leave)
+      .then(() => session.leave?.());
   }
   async #measure(transport: string, run: () => Promise<void>): Promise<void> {
     const { metrics, clock, log } = this.#options;

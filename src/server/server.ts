@@ -21,6 +21,7 @@ import { type Access, Gate } from "./auth.ts";
 import { Calls, registerCalls } from "./calls.ts";
 import { ClientSecrets, type SessionGrant } from "./client-secrets.ts";
 import type { ConnectionObserver } from "./connection-options.ts";
+import type { DuplexObserver } from "./duplex-connection.ts";
 import { readIce } from "./ice.ts";
 import { Metrics } from "./metrics.ts";
 import { OriginPolicy } from "./origins.ts";
@@ -30,7 +31,7 @@ import { type ConnectSession, Reception } from "./reception.ts";
 import { type App, createApp, type RouteGroup } from "./routes.ts";
 import { clientSecretRoutes, type DescribeSession } from "./secret-routes.ts";
 import { loadTls, selfSignedTls, type TlsIdentity } from "./tls.ts";
-import { Upgrades } from "./upgrade.ts";
+import { type ExplainRefusal, Upgrades } from "./upgrade.ts";
 import { WebRtc } from "./webrtc.ts";
 
 /** Loads the engine; `report` says what is not ready yet, in words. */
@@ -39,17 +40,23 @@ export type LoadEngine = (report: (waitingFor: readonly string[]) => void) => Pr
 export interface ServerOptions {
   readonly config: Config;
   readonly load: LoadEngine;
-  /** Makes the sessions; `engine` throws while it loads, and `observer` counts what they tell. */
-  readonly sessions: (engine: () => Engine, observer: ConnectionObserver) => Sessions;
+  readonly sessions: SessionMaker;
   readonly clock?: Clock;
   readonly ids?: IdSource;
   readonly log?: Log;
 }
 
+/** Makes the sessions; `engine` throws while it loads, and `observer` counts what they tell. */
+export type SessionMaker = (engine: () => Engine, observer: ConnectionObserver & DuplexObserver) => Sessions;
+
 /** Makes sessions of a loaded engine. */
 export interface Sessions {
   readonly connect: ConnectSession;
   readonly describe: DescribeSession;
+  /** How a peer that gets no session is told why. Default: OpenAI's `error` event and the table's close code. */
+  readonly explain?: ExplainRefusal;
+  /** The largest message of the dialect, where it sets one. */
+  readonly messageBytesMax?: number;
 }
 
 export interface Server extends AsyncDisposable {
@@ -90,10 +97,13 @@ class AntiphonServer implements Server {
     this.#config = config;
     this.#log = options.log ?? createLog(config.logLevel);
     this.tls = tls;
-    this.#admission = new Admission(config.sessionsMax, clock);
+    this.#admission = new Admission(() => this.#sessionsMax(), clock);
     const doors = this.#doors(options, clock, ids);
-    this.#http = createHttp(tls, getRequestListener(doors.app.fetch));
-    this.#http.on("upgrade", (request, socket, head) => doors.upgrades.handle(request, socket, head));
+    const listener = getRequestListener(doors.app.fetch);
+    this.#http = createHttp(tls, (request, response) => void listener(behind(config.apiPrefix, request), response));
+    this.#http.on("upgrade", (request, socket, head) => {
+      doors.upgrades.handle(behind(config.apiPrefix, request), socket, head);
+    });
     this.ready = this.#load(options.load);
     // Whoever waits for it sees the failure; nobody has to.
     this.ready.catch(() => {});
@@ -119,12 +129,16 @@ class AntiphonServer implements Server {
     await new Promise((resolve) => this.#http.close(resolve));
     if (this.#readiness.isReady) await this.#readiness.engine()[Symbol.asyncDispose]();
   }
+  #sessionsMax(): number {
+    const { sessionsMax } = this.#readiness.engine().capabilities;
+    return Math.min(this.#config.maxSessions ?? sessionsMax, sessionsMax);
+  }
   #doors(options: ServerOptions, clock: Clock, ids: IdSource): { readonly app: App; readonly upgrades: Upgrades } {
     const config = this.#config;
     const log = this.#log;
     const metrics = this.metrics;
     const secrets = new ClientSecrets(clock);
-    const origins = new OriginPolicy(config.corsOrigins);
+    const origins = new OriginPolicy([...config.corsOrigins, ...config.allowedOrigins]);
     const sessions = options.sessions(() => this.#readiness.engine(), metrics);
     const shared = { origins, admission: this.#admission, readiness: this.#readiness, metrics, clock, log };
     const reception = new Reception({
@@ -142,7 +156,7 @@ class AntiphonServer implements Server {
     });
     const app = createApp({ ...shared, reception }, [
       clientSecretRoutes(secrets, sessions.describe),
-      callRoutes(calls),
+      callRoutes(calls, config.apiPrefix),
       pageRoutes(),
     ]);
     const upgrades = new Upgrades({
@@ -151,7 +165,8 @@ class AntiphonServer implements Server {
       clock,
       ids,
       log,
-      limits: config,
+      limits: { ...config, messageBytesMax: Math.min(config.messageBytesMax, sessions.messageBytesMax ?? Infinity) },
+      ...(sessions.explain === undefined ? {} : { explain: sessions.explain }),
       attachToCall: (callId, control) => calls.attach(callId, control),
     });
     return { app, upgrades };
@@ -174,14 +189,23 @@ function createHttp(tls: TlsIdentity | null, listener: Listener): HttpServer {
   return tls === null ? createHttpServer(listener) : createHttpsServer({ cert: tls.cert, key: tls.key }, listener);
 }
 
+/** The request as it is without the prefix; a path that lacks it gets a second slash, and no route has that. */
+function behind(prefix: string, request: IncomingMessage): IncomingMessage {
+  if (prefix === "") return request;
+  const url = request.url ?? "/";
+  const inside = url.startsWith(prefix) && /^(\/|\?|$)/.test(url.slice(prefix.length));
+  request.url = inside ? url.slice(prefix.length).replace(/^(?!\/)/, "/") : `/${url}`;
+  return request;
+}
+
 /** libwebrtc is loaded with the first call: most servers never get one. */
 function lazyWebRtc(config: Config, clock: Clock, log: Log): Pick<WebRtc, "answer"> {
   const ice = readIce(config);
   return { answer: async (offer) => (await WebRtc.load({ ...ice, clock, log })).answer(offer) };
 }
 
-function callRoutes(calls: Calls): RouteGroup {
-  return (app) => registerCalls(app as unknown as Hono, calls, (c) => grantOf(c.get("access") as Access));
+function callRoutes(calls: Calls, prefix: string): RouteGroup {
+  return (app) => registerCalls(app as unknown as Hono, calls, (c) => grantOf(c.get("access") as Access), prefix);
 }
 
 const grantOf = (access: Access): { readonly session: SessionGrant["session"] | null } => ({

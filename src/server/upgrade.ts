@@ -20,9 +20,13 @@ export interface UpgradeOptions {
   readonly ids: IdSource;
   readonly log: Log;
   readonly limits: WebSocketLimits & { readonly messageBytesMax: number };
+  readonly explain?: ExplainRefusal;
   /** Makes `control` a second control channel of the call. @throws {ClientError} not_found. */
   readonly attachToCall: (callId: string, control: Transport) => void;
 }
+
+/** The event for a peer that gets no session, and its close code; null for the table's. */
+export type ExplainRefusal = (error: AppError) => { readonly text: string; readonly code: number | null };
 
 export const REALTIME_PATH = "/v1/realtime";
 
@@ -84,8 +88,10 @@ export class Upgrades {
   /** A peer that has a WebSocket already reads the reason as an event, then the close code. */
   #refuse(transport: WebSocketTransport, refusal: AppError): void {
     this.#options.log.info({ code: refusal.code }, "session refused");
-    transport.send(errorEvent(refusal, this.#options.ids));
-    transport.close(refusal.entry.wsClose ?? 1008, refusal.code);
+    const { ids, explain = (error) => ({ text: errorEvent(error, ids), code: null }) } = this.#options;
+    const { text, code } = explain(refusal);
+    transport.send(text);
+    void transport.close(code ?? refusal.entry.wsClose ?? 1008, refusal.code);
   }
   #transport(socket: WebSocket): WebSocketTransport {
     const { clock, limits } = this.#options;

@@ -43,6 +43,11 @@ export class OptionGroup {
   text(value: string, description: string, facts: Facts = {}): Option<string> {
     return this.#option(z.string(), "text", value, description, "TEXT", facts);
   }
+  /** Nothing, or the beginning of a URL's path, without a slash at its end. */
+  path(value: string, description: string, facts: Facts = {}): Option<string> {
+    const schema = z.string().regex(/^(\/[\w.~-]+)*$/, { error: "expected a path such as /voice" });
+    return this.#option(schema, "text", value, description, "/PATH", facts);
+  }
   /** Text that may be absent. */
   maybeText(description: string, facts: Facts = {}): Option<string | null> {
     return this.#option(z.string().min(1).nullable(), "text", null, description, "TEXT", facts);

@@ -20,7 +20,7 @@ describe("flags", () => {
   });
   test.each([
     [["--prot", "1"], "Did you mean --port?"],
-    [["--sesions-max=1"], "Did you mean --sessions-max?"],
+    [["--max-sesions=1"], "Did you mean --max-sessions?"],
     [["-p", "1"], "unknown option -p"],
     [["--host"], "--host needs a value: --host HOST"],
     [["--host", "--port", "1"], "--host needs a value"],

@@ -24,10 +24,10 @@ function refusal(run: () => unknown): string {
 
 describe("precedence", () => {
   test("defaults < file < environment < flags", () => {
-    const path = file(JSON.stringify({ port: 1001, host: "file", sessionsMax: 3 }));
+    const path = file(JSON.stringify({ port: 1001, host: "file", maxSessions: 3 }));
     const env = { ANTIPHON_PORT: "1002", ANTIPHON_HOST: "environment" };
     const config = loadConfig({ file: path, env, flags: { port: "1003" } });
-    expect(config).toMatchObject({ port: 1003, host: "environment", sessionsMax: 3, vad: "silero" });
+    expect(config).toMatchObject({ port: 1003, host: "environment", maxSessions: 3, vad: "silero" });
   });
 
   test("is frozen", () => {
@@ -53,7 +53,8 @@ describe("precedence", () => {
       tlsKey: "key",
       threads: "3",
       port: "81",
-      sessionsMax: "5",
+      maxSessions: "5",
+      apiPrefix: "/voice",
     };
     for (const [key, option] of rows(configOptions({}))) {
       const text =
@@ -63,6 +64,7 @@ describe("precedence", () => {
       const env: Record<string, string> = { [envOf(key, option, ENV_PREFIX)[0]!]: text };
       if (key === "tlsCert") env["ANTIPHON_TLS_KEY"] = "key";
       if (key === "tlsKey") env["ANTIPHON_TLS_CERT"] = "cert";
+      if (key === "alias") env["ANTIPHON_MODEL"] = "directory";
       if (key === "sttBaseUrl") env["ANTIPHON_STT"] = "openai";
       if (key === "ttsBaseUrl") env["ANTIPHON_TTS"] = "openai";
       const set = (loadConfig({ env }) as unknown as Record<string, unknown>)[key];
@@ -76,9 +78,9 @@ describe("what is wrong is named, with the nearest that would be right", () => {
     expect(refusal(() => loadConfig({ env: { ANTIPHON_PROT: "1" } }))).toContain("Did you mean ANTIPHON_PORT?");
   });
   test("an unknown key of the file", () => {
-    const message = refusal(() => loadConfig({ env: {}, file: file('{"sesionsMax": 1}') }));
-    expect(message).toContain('unknown option "sesionsMax"');
-    expect(message).toContain("Did you mean sessionsMax?");
+    const message = refusal(() => loadConfig({ env: {}, file: file('{"maxSesions": 1}') }));
+    expect(message).toContain('unknown option "maxSesions"');
+    expect(message).toContain("Did you mean maxSessions?");
   });
   test("a value that is none of the choices", () => {
     const message = refusal(() => loadConfig({ env: {}, flags: { stt: "whsiper" } }));
@@ -88,7 +90,7 @@ describe("what is wrong is named, with the nearest that would be right", () => {
   test.each([
     ["not a number", { ANTIPHON_PORT: "eighty" }, "ANTIPHON_PORT"],
     ["out of range", { ANTIPHON_PORT: "70000" }, "65535"],
-    ["half a number", { ANTIPHON_SESSIONS_MAX: "1.5" }, "ANTIPHON_SESSIONS_MAX"],
+    ["half a number", { ANTIPHON_MAX_SESSIONS: "1.5" }, "ANTIPHON_MAX_SESSIONS"],
     ["not a boolean", { ANTIPHON_OFFLINE: "perhaps" }, "ANTIPHON_OFFLINE"],
     ["not an address", { ANTIPHON_LLM_BASE_URL: "localhost" }, "http://"],
   ])("%s", (_name, env, expected) => {

@@ -29,7 +29,7 @@ describe.skipIf(!hasChromium)("the talk page in Chromium", () => {
     // A question, time for half an answer, and an interruption.
     await writeMicrophone(microphone, [0.8, QUESTION, 3.5, QUESTION, 30]);
     browser = await openBrowser(microphone);
-    ({ server, engine } = await talkingServer({ sessionsMax: "2" }));
+    ({ server, engine } = await talkingServer({ maxSessions: "2" }));
   });
   afterAll(async () => {
     await browser?.close();

@@ -47,7 +47,7 @@ const newPeer = (): WebRtcPeer => {
 
 async function server(options: { sessionsMax?: number } = {}) {
   const openings: CallOpening[] = [];
-  const admission = new Admission(options.sessionsMax ?? 4, systemClock);
+  const admission = new Admission(() => options.sessionsMax ?? 4, systemClock);
   const calls = new Calls({
     webrtc: await WebRtc.load(),
     admission,

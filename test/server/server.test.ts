@@ -128,7 +128,7 @@ describe("sessions", () => {
   });
 
   test("one too many: an error event, then 1008; a place that is left is free again", async () => {
-    const server = await start({ config: { sessionsMax: 1 } });
+    const server = await start({ config: { maxSessions: 1 } });
     const first = connect(server);
     await first.next();
     const second = connect(server);
@@ -318,7 +318,7 @@ describe("limits", () => {
 });
 
 test("what happened is counted for Prometheus and for /v1/usage", async () => {
-  const server = await start({ config: { sessionsMax: 1 } });
+  const server = await start({ config: { maxSessions: 1 } });
   const client = connect(server);
   await client.next();
   await connect(server).closed;

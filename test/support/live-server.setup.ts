@@ -25,7 +25,7 @@ declare module "vitest" {
 
 async function launch(): Promise<readonly [Server, Server]> {
   const dataDir = mkdtempSync(join(tmpdir(), "antiphon-live-"));
-  const config = loadConfig({ flags: { port: "0", llm: "local", threads: "1", dataDir, sessionsMax: "32" } });
+  const config = loadConfig({ flags: { port: "0", llm: "local", threads: "1", dataDir, maxSessions: "32" } });
   const log = silentLog;
   const sessions = realtimeSessions({ config, log });
   const plain = await createServer({ config, log, sessions, load: engineLoader({ config, log }) });
