@@ -7,6 +7,12 @@ import { type GoldenTensor, readGolden } from "./golden.ts";
 
 export const CHECKPOINTS = ["tiny-f32", "tiny-bf16", "tiny-4bit", "tiny-8bit"] as const;
 
+/**
+ * With other dimensions throughout: shared key heads, a window wider than the voice prompt, fewer codebooks, one mixture
+ * layer, and a seed above 32 bits. It has no `networks.safetensors`.
+ */
+export const OTHER_CHECKPOINT = "other-8bit";
+
 export const FIXTURES: string = new URL("../fixtures/voicechat", import.meta.url).pathname;
 
 export const checkpointDirectory = (name: string): string => `${FIXTURES}/${name}/checkpoint`;

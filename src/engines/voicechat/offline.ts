@@ -57,7 +57,7 @@ const DECODED_FRAMES = 16;
 export async function generateOffline(model: VoiceChatModel, options: OfflineOptions): Promise<OfflineResult> {
   const { config, tokenizer, speech } = model;
   const { signal, onProgress, seed = 0 } = options;
-  const samples = padded(options, config.inputSampleRate);
+  const samples = checkedSamples(options, config.inputSampleRate);
   const stageMs = { perception: 0, rnnt: 0, language: 0, speech: 0, codec: 0 };
 
   const heardMs = performance.now();
@@ -107,8 +107,9 @@ export async function generateOffline(model: VoiceChatModel, options: OfflineOpt
   };
 }
 
-/** The recording with the silence after it. @throws {ClientError} */
-function padded({ samples, extraDecodingSeconds = 0, framesMax = null }: OfflineOptions, hz: number): Float32Array {
+/** The recording with the silence after it. @throws {ClientError} for any option that cannot be. */
+function checkedSamples(options: OfflineOptions, hz: number): Float32Array {
+  const { samples, extraDecodingSeconds = 0, framesMax = null, seed = 0 } = options;
   const refuse = (message: string, field: string): never => {
     throw new ClientError("invalid_value", message, field);
   };
@@ -125,6 +126,8 @@ function padded({ samples, extraDecodingSeconds = 0, framesMax = null }: Offline
   if (framesMax !== null && !(Number.isInteger(framesMax) && framesMax >= FRAMES_MIN)) {
     refuse(`expected at least ${FRAMES_MIN} frames, got ${framesMax}`, "max_frames");
   }
+  if (!(Number.isSafeInteger(seed) && seed >= 0))
+    refuse(`the seed must be a non-negative integer, got ${seed}`, "seed");
   const silence = roundHalfEven(extraDecodingSeconds * hz);
   if (samples.length + silence === 0) refuse("the recording is empty, and no silence is added", "audio");
   return concatPcm([samples, new Float32Array(silence)]);

@@ -6,6 +6,7 @@ import { LanguageModel } from "../../../src/engines/voicechat/language.ts";
 import { languageModels } from "../../../src/engines/voicechat/networks/nemotron-h.ts";
 import { Runtime } from "../../../src/onnx/runtime.ts";
 import { goldenFloats, goldenIds, largestDifference, readGolden } from "../../support/golden.ts";
+import { PlainLanguage } from "../../support/plain-language.ts";
 
 const FIXTURES = "test/fixtures/voicechat";
 const runtime = new Runtime({ threads: 1 });
@@ -75,5 +76,45 @@ describe.each(["tiny-4bit", "tiny-8bit"])("fast products of %s", (name) => {
     expect(error).toBeGreaterThan(1e-4);
     await model.close();
     checkpoint.close();
+  });
+});
+
+describe("a long session", () => {
+  const directory = `${FIXTURES}/tiny-f32/checkpoint`;
+  const config = readConfig(directory).textConfig;
+  const checkpoint = Checkpoint.open(directory);
+  const stt = Weights.of(checkpoint).at("stt_model");
+  const loaded = LanguageModel.load(runtime, config, languageModels(config, stt, "exact"));
+  afterAll(async () => {
+    await (await loaded).close();
+    checkpoint.close();
+  });
+
+  it("stays with a plain loop through folded states and grown caches", async () => {
+    const model = await loaded;
+    const state = model.initialState();
+    const plain = new PlainLanguage(config, stt.at("llm"));
+    // Beyond two growths of the caches, and many turns of every Mamba layer.
+    for (let position = 0; position < 280; position++) {
+      const embedding = model.embed((position * 31) % config.vocabSize);
+      const [found, expected] = [await model.step(state, embedding), plain.step(embedding)];
+      // Float32 against float64, through eight layers.
+      expect(relative(found, Float32Array.from(expected))).toBeLessThan(2e-5);
+    }
+    expect(state.capacity).toBeGreaterThan(256);
+  });
+
+  it("gives two sessions side by side what each gives alone", async () => {
+    const model = await loaded;
+    const ids = Array.from({ length: 40 }, (_, i) => (i * 17) % config.vocabSize);
+    const run = async (list: readonly number[]): Promise<number[]> => {
+      const state = model.initialState();
+      const rows: number[] = [];
+      for (const id of list) rows.push(...(await model.step(state, model.embed(id))));
+      return rows;
+    };
+    const reversed = [...ids].reverse();
+    const alone = [await run(ids), await run(reversed)];
+    expect(await Promise.all([run(ids), run(reversed)])).toEqual(alone);
   });
 });

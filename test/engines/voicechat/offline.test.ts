@@ -4,7 +4,7 @@ import { readWav } from "../../../src/audio/wav.ts";
 import { VoiceChatModel } from "../../../src/engines/voicechat/model.ts";
 import { generateOffline, type OfflineOptions, type OfflineResult } from "../../../src/engines/voicechat/offline.ts";
 import { type GoldenTensor, goldenFloats, goldenIds, largestDifference, readGolden } from "../../support/golden.ts";
-import { CHECKPOINTS, checkpointDirectory, FIXTURES } from "../../support/voicechat.ts";
+import { CHECKPOINTS, checkpointDirectory, FIXTURES, OTHER_CHECKPOINT } from "../../support/voicechat.ts";
 
 interface OfflineJson {
   readonly prompt: string;
@@ -16,7 +16,7 @@ interface OfflineJson {
   readonly function_text: string;
 }
 
-describe.each(CHECKPOINTS)("the offline run of %s", (name) => {
+describe.each([...CHECKPOINTS, OTHER_CHECKPOINT])("the offline run of %s", (name) => {
   const reference = `${FIXTURES}/${name}/reference`;
   const json = JSON.parse(readFileSync(`${reference}/offline.json`, "utf8")) as OfflineJson;
   const golden: Record<string, GoldenTensor> = readGolden(`${reference}/offline.safetensors`);
@@ -46,6 +46,21 @@ describe.each(CHECKPOINTS)("the offline run of %s", (name) => {
     expect(result.userTranscript).toBe(json.user_transcript);
     expect(result.hz).toBe(22_050);
     expect(largestDifference(result.samples, goldenFloats(golden, "audio"))).toBeLessThan(1e-4);
+  });
+
+  test("what cannot be run is refused before anything is", async () => {
+    const refused: [Partial<OfflineOptions>, string][] = [
+      [{ samples: Float32Array.of(0, Number.NaN) }, "not numbers"],
+      [{ samples: new Float32Array(0), extraDecodingSeconds: 0 }, "empty"],
+      [{ samples: new Float32Array(1201 * 16_000) }, "1201 s"],
+      [{ extraDecodingSeconds: -1 }, "0 to 600 s"],
+      [{ framesMax: 1 }, "at least 2 frames"],
+      [{ seed: 0.5 }, "non-negative integer"],
+    ];
+    for (const [change, reason] of refused) {
+      await expect(generateOffline(model, { ...options, ...change })).rejects.toThrow(reason);
+    }
+    await expect(generateOffline(model, { ...options, signal: AbortSignal.abort("enough") })).rejects.toBe("enough");
   });
 
   test("the same seed gives the same bytes, also beside another session", async () => {
