@@ -5,8 +5,9 @@
  */
 import type { TensorRef } from "../../../checkpoint/weights.ts";
 import { stored } from "../../../onnx/nn.ts";
-import { add, argMin, cast, gather, less, matmul, minimum, mul, reduceSum, sub, where } from "../../../onnx/ops.ts";
-import { concat, slice, squeeze, transpose, unsqueeze } from "../../../onnx/ops-layout.ts";
+import { add, argMin, cast, gather, less, minimum, mul, reduceSum, sub, where } from "../../../onnx/ops.ts";
+import { concat, slice, squeeze, unsqueeze } from "../../../onnx/ops-layout.ts";
+import { matmulTransposed } from "../../../onnx/ops-neural.ts";
 import type { Value } from "../../../onnx/value.ts";
 
 /** A stored tensor [Q, K, D] as Q codebooks [K, D], which stay where they lie in the file. */
@@ -33,8 +34,8 @@ export function quantize(x: Value, codebooks: readonly Value[], before: Value | 
     const vectors = cast(codebook, "f32");
     // |x - v|² without |x|², which is the same for every v.
     const norms = reduceSum(mul(vectors, vectors), -1, false);
-    const code = argMin(sub(norms, mul(matmul(residual, transpose(vectors)), 2)), -1);
-    const chosen = gather(vectors, code);
+    const code = argMin(sub(norms, mul(matmulTransposed(residual, vectors), 2)), -1);
+    const chosen = pick(codebook, code);
     residual = sub(residual, chosen);
     sum = sum === null ? chosen : add(sum, chosen);
     return unsqueeze(cast(code, "i32"), 1);
@@ -48,9 +49,10 @@ export function dequantize(codes: Value, codebooks: readonly Value[]): Value {
     .map((codebook, index) => {
       const size = codebook.size(0);
       const code = squeeze(slice(codes, 1, index, index + 1), 1);
-      // Rows are picked first and widened after: the codebooks need no float32 copy.
-      const rows = cast(gather(codebook, minimum(code, size - 1)), "f32");
-      return where(unsqueeze(less(code, size), 1), rows, 0);
+      return where(unsqueeze(less(code, size), 1), pick(codebook, minimum(code, size - 1)), 0);
     })
     .reduce(add);
 }
+
+/** Rows are picked first and widened after: the codebook needs no float32 copy for it. */
+const pick = (codebook: Value, code: Value): Value => cast(gather(codebook, code), "f32");
