@@ -67,6 +67,7 @@ export class Cascade implements Engine {
       clock: clock ?? systemClock,
       log,
       ids: ids ?? randomId,
+      idle: () => [...this.#streams].every((other) => !other.answering),
       onEnd: () => this.#streams.delete(stream),
     });
     this.#streams.add(stream);

@@ -24,6 +24,8 @@ export interface EarOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly segmentId: () => string;
+  /** At a pause, what the turn probably says; null when it goes on after all. */
+  readonly onGuess: (text: string | null) => void;
   readonly emit: (event: EngineEvent) => void;
 }
 
@@ -167,6 +169,7 @@ export class Ear {
     } else if (step.type === "resumed") {
       this.#pauses += 1;
       this.#segment?.transcriber.resume();
+      this.#options.onGuess(null);
     } else if (step.type === "ask") this.#askTurn();
     else this.#stop(step.endSample);
   }
@@ -208,6 +211,7 @@ export class Ear {
         language: transcription?.language ?? null,
         prompt: transcription?.prompt ?? null,
         partials: id !== null,
+        onGuess: id === null ? undefined : (text) => this.#options.onGuess(text),
         onDelta: transcription === null ? null : (delta) => this.#delta(segment.id, delta),
       }),
     };

@@ -7,6 +7,7 @@ import { Queue } from "../../util/queue.ts";
 import type { EngineCommand, EngineEvent, EngineSettings, EngineStream, ResponseRequest } from "../engine.ts";
 import { Answer } from "./answer.ts";
 import { Ear } from "./ear.ts";
+import { HeadStart } from "./head-start.ts";
 import type { Stages } from "./stages.ts";
 
 export interface CascadeStreamOptions {
@@ -15,6 +16,8 @@ export interface CascadeStreamOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly ids: IdSource;
+  /** Whether nobody else is being answered. */
+  readonly idle: () => boolean;
   /** Called once, when the stream has ended. */
   readonly onEnd: () => void;
 }
@@ -27,6 +30,7 @@ export class CascadeStream implements EngineStream {
   readonly #key: string;
   readonly #events = new Queue<EngineEvent>(EVENTS_MAX);
   readonly #ear: Ear;
+  readonly #headStart: HeadStart;
   readonly #answers = new Map<string, { readonly answer: Answer; readonly done: Promise<void> }>();
   #finished = false;
   #closed = false;
@@ -35,6 +39,7 @@ export class CascadeStream implements EngineStream {
     const { stages, settings, clock, log, ids } = options;
     this.#options = options;
     this.#key = ids("stream");
+    this.#headStart = new HeadStart(clock, (request, emit) => this.#answer(request, emit));
     this.#ear = new Ear({
       vad: stages.vad,
       turn: stages.turn,
@@ -43,11 +48,16 @@ export class CascadeStream implements EngineStream {
       clock,
       log,
       segmentId: () => ids("seg"),
+      onGuess: (text) => this.#guess(text),
       emit: (event) => this.#emit(event),
     });
   }
   get events(): AsyncIterable<EngineEvent> {
     return this.#events;
+  }
+  /** Whether an answer is being given. */
+  get answering(): boolean {
+    return this.#answers.size > 0;
   }
   get backlogSamples(): number {
     return this.#ear.backlogSamples;
@@ -61,7 +71,7 @@ export class CascadeStream implements EngineStream {
   send(command: EngineCommand): void {
     if (this.#closed) return;
     if (command.type === "respond") this.#respond(command.request);
-    else if (command.type === "cancel") this.#answers.get(command.responseId)?.answer.cancel();
+    else if (command.type === "cancel") this.#cancel(command.responseId);
     else if (this.#finished) return;
     else if (command.type === "settings.set") this.#ear.order({ type: "settings", settings: command.settings });
     else if (command.type === "input.commit") this.#ear.order({ type: "commit", segmentId: command.segmentId });
@@ -80,6 +90,7 @@ export class CascadeStream implements EngineStream {
     this.#closed = true;
     this.#finished = true;
     this.#ear.close();
+    this.#headStart.drop();
     for (const { answer } of this.#answers.values()) answer.cancel();
     this.#events.close();
     this.#options.stages.llm.forget(this.#key);
@@ -87,24 +98,41 @@ export class CascadeStream implements EngineStream {
   }
 
   #respond(request: ResponseRequest): void {
-    const { stages, clock, log } = this.#options;
+    const { stages } = this.#options;
     const { responseId } = request;
     if (this.#answers.has(responseId)) {
       throw new ClientError("conversation_already_has_active_response", `The response ${responseId} runs already.`);
     }
     requireCapable(request, stages);
+    const emit = (event: EngineEvent): void => {
+      this.#headStart.answered(event);
+      this.#emit(event);
+    };
+    this.#headStart.asked(request);
+    let running = this.#headStart.adopt(request, emit);
+    if (running === null) {
+      const answer = this.#answer(request, emit);
+      running = { answer, done: answer.run() };
+    }
+    const done = running.done.finally(() => this.#answers.delete(responseId));
+    this.#answers.set(responseId, { answer: running.answer, done });
+  }
+  /** What came out and was not read yet goes too. */
+  #cancel(responseId: string): void {
+    this.#answers.get(responseId)?.answer.cancel();
+    for (const event of this.#events.clear()) {
+      if (!("responseId" in event) || event.responseId !== responseId) this.#events.push(event);
+    }
+  }
+  #answer(request: ResponseRequest, emit: (event: EngineEvent) => void): Answer {
+    const { stages, clock, log } = this.#options;
     const { llm, tts } = stages;
-    const answer = new Answer({
-      request,
-      sessionKey: this.#key,
-      llm,
-      tts,
-      clock,
-      log,
-      emit: (event) => this.#emit(event),
-    });
-    const done = answer.run().finally(() => this.#answers.delete(responseId));
-    this.#answers.set(responseId, { answer, done });
+    return new Answer({ request, sessionKey: this.#key, llm, tts, clock, log, emit });
+  }
+  /** Speculation costs work: only where the work is our own, and nobody else waits for it. */
+  #guess(text: string | null): void {
+    if (text === null) this.#headStart.drop();
+    else if (this.#options.stages.llm.local && !this.#closed && this.#options.idle()) this.#headStart.begin(text);
   }
   /** What was asked for is still answered, then the events end. */
   async #drain(): Promise<void> {

@@ -69,6 +69,7 @@ export class ScriptedStt implements Stt {
 export class ScriptedLlm implements Llm {
   readonly name = "scripted";
   images = false;
+  local = false;
   tools: "native" | "prompted" = "native";
   readonly requests: LlmRequest[] = [];
   readonly forgotten: string[] = [];

@@ -263,4 +263,19 @@ describe("SlotPool", () => {
     pool.give("y");
     expect(await pool.take("new", signal)).toBe("x");
   });
+
+  // An answer that was begun on a wrong guess made the right one start from nothing, in another slot.
+  it("lets a session wait for its own slot while its cancelled user leaves", async () => {
+    const pool = new SlotPool(["x", "y"]);
+    const signal = new AbortController().signal;
+    expect(await pool.take("a", signal)).toBe("x");
+    pool.leave("x");
+    const next = pool.take("a", signal);
+    expect(await pool.take("b", signal)).toBe("y");
+    const other = pool.take("c", signal);
+    pool.give("x");
+    expect(await next).toBe("x");
+    pool.give("y");
+    expect(await other).toBe("y");
+  });
 });

@@ -35,6 +35,7 @@ interface CallDelta {
 
 export class ChatCompletions implements Llm {
   readonly name: string;
+  readonly local = false;
   readonly images: boolean;
   readonly tools: "native" | "prompted";
   readonly #remote: Remote;

@@ -94,9 +94,12 @@ export class LocalLlama {
   /** Streams an answer; waits while all slots are taken. */
   async generate(request: LlamaRequest, emit: (part: LlmPart) => void, signal: AbortSignal): Promise<void> {
     const slot = await this.#slots.take(request.sessionKey, signal);
+    const leave = (): void => this.#slots.leave(slot);
+    signal.addEventListener("abort", leave, { once: true });
     try {
       await this.#run(slot, request, emit, signal);
     } finally {
+      signal.removeEventListener("abort", leave);
       this.#slots.give(slot);
     }
   }

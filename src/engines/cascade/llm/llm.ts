@@ -48,6 +48,8 @@ export type LlmEndReason = "stop" | "max_output_tokens" | "content_filter";
 export interface Llm extends AsyncDisposable {
   readonly name: string;
   readonly images: boolean;
+  /** It runs here, and an answer that is thrown away costs nothing but work. */
+  readonly local: boolean;
   /** `native`: it takes tools and makes calls. `prompted`: the prompt shows them, and its text holds the calls. */
   readonly tools: "native" | "prompted";
   /** @throws {EngineError | UpstreamError} llm_failed, worker_died, upstream_… */

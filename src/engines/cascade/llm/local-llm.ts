@@ -12,6 +12,7 @@ const PARTS_MAX = 1_000_000;
 
 export class LocalLlm implements Llm {
   readonly name: string;
+  readonly local = true;
   readonly images = false;
   readonly tools = "native";
   readonly #worker: WorkerClient<LlamaTable>;

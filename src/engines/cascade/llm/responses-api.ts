@@ -38,6 +38,7 @@ interface WireEvent {
 
 export class ResponsesApi implements Llm {
   readonly name: string;
+  readonly local = false;
   readonly images: boolean;
   readonly tools = "native";
   readonly #remote: Remote;

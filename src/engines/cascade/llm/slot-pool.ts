@@ -7,6 +7,9 @@ interface Entry<Slot> {
   key: string | null;
   busy: boolean;
   usedAt: number;
+  /** Its user was cancelled and will be gone in a moment; the same session's next one waits for that. */
+  leaving: boolean;
+  heir: ((entry: Entry<Slot>) => void) | null;
 }
 
 export class SlotPool<Slot> {
@@ -15,7 +18,7 @@ export class SlotPool<Slot> {
   #uses = 0;
 
   constructor(slots: readonly Slot[]) {
-    this.#entries = slots.map((slot) => ({ slot, key: null, busy: false, usedAt: 0 }));
+    this.#entries = slots.map((slot) => ({ slot, key: null, busy: false, usedAt: 0, leaving: false, heir: null }));
   }
   get size(): number {
     return this.#entries.length;
@@ -23,8 +26,9 @@ export class SlotPool<Slot> {
   /** @throws the signal's reason, if it aborts before there is a free slot */
   async take(key: string, signal: AbortSignal): Promise<Slot> {
     signal.throwIfAborted();
-    const entry = this.#free(key) ?? (await this.#wait(signal));
+    const entry = (await this.#inherit(key, signal)) ?? this.#free(key) ?? (await this.#wait(signal));
     entry.busy = true;
+    entry.leaving = false;
     entry.key = key;
     entry.usedAt = ++this.#uses;
     return entry.slot;
@@ -32,13 +36,35 @@ export class SlotPool<Slot> {
   give(slot: Slot): void {
     const entry = this.#entries.find((candidate) => candidate.slot === slot);
     if (entry === undefined) return;
-    const next = this.#waiting.shift();
+    const next = entry.heir ?? this.#waiting.shift();
+    entry.heir = null;
     if (next === undefined) entry.busy = false;
     else next(entry);
+  }
+  /** The slot's user was cancelled. */
+  leave(slot: Slot): void {
+    const entry = this.#entries.find((candidate) => candidate.slot === slot);
+    if (entry !== undefined) entry.leaving = true;
   }
   /** What is kept for `key` may be overwritten first. */
   forget(key: string): void {
     for (const entry of this.#entries) if (entry.key === key) entry.key = null;
+  }
+  /** The session's own slot, once its cancelled user is gone: what it holds is worth the wait. */
+  async #inherit(key: string, signal: AbortSignal): Promise<Entry<Slot> | null> {
+    const entry = this.#entries.find((candidate) => candidate.key === key && candidate.leaving && candidate.busy);
+    if (entry === undefined || entry.heir !== null) return null;
+    return new Promise((resolve, reject) => {
+      const onAbort = (): void => {
+        entry.heir = null;
+        reject(signal.reason);
+      };
+      signal.addEventListener("abort", onAbort, { once: true });
+      entry.heir = (own) => {
+        signal.removeEventListener("abort", onAbort);
+        resolve(own);
+      };
+    });
   }
   #free(key: string): Entry<Slot> | null {
     const free = this.#entries.filter(({ busy }) => !busy);

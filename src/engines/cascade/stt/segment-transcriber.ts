@@ -19,6 +19,8 @@ export interface SegmentTranscriberOptions extends SttOptions {
   readonly stt: Stt;
   /** Called with words to append. Null where nobody listens. */
   readonly onDelta: ((delta: string) => void) | null;
+  /** Called at a pause with what the whole segment says so far. */
+  readonly onGuess?: ((text: string) => void) | undefined;
   /** Whether words are wanted before the end. */
   readonly partials: boolean;
 }
@@ -67,8 +69,13 @@ export class SegmentTranscriber {
     if (this.#finished !== null || this.#guess !== null) return;
     const abort = new AbortController();
     const text = this.#final(this.#piece, AbortSignal.any([abort.signal, this.#abort.signal]));
-    text.catch(() => {});
     this.#guess = { text, abort };
+    Promise.all([...this.#done, text]).then(
+      (texts) => {
+        if (!abort.signal.aborted && !this.#abort.signal.aborted) this.#options.onGuess?.(joined(texts));
+      },
+      () => {},
+    );
   }
   /** Speech goes on: what was begun is of no use. */
   resume(): void {
@@ -88,7 +95,7 @@ export class SegmentTranscriber {
   async #finish(): Promise<Transcript> {
     const last = this.#guess?.text ?? this.#final(this.#piece, this.#abort.signal);
     const texts = await Promise.all([...this.#done, last]);
-    const text = texts.filter((piece) => piece !== "").join(" ");
+    const text = joined(texts);
     if (this.#options.onDelta !== null && !this.#abort.signal.aborted) {
       const delta = this.#agreement.finish(text);
       if (delta !== "") this.#options.onDelta(delta);
@@ -147,7 +154,9 @@ export class SegmentTranscriber {
     if (this.#finished !== null || this.#abort.signal.aborted || pieces !== this.#done.length) return;
     const before = this.#doneText.slice(0, pieces);
     if (before.length < pieces || before.includes(undefined as never)) return;
-    const delta = this.#agreement.next([...before, text].filter((part) => part !== "").join(" "));
+    const delta = this.#agreement.next(joined([...before, text]));
     if (delta !== "") onDelta(delta);
   }
 }
+
+const joined = (texts: readonly string[]): string => texts.filter((text) => text !== "").join(" ");
