@@ -86,6 +86,7 @@ async function serve(config: Config, context: CliContext): Promise<void> {
     await server.listen();
     context.stderr.write(`antiphon ${version()}: loading on ${server.url} …\n`);
     await server.ready;
+    if (context.signal.aborted) return;
     const seconds = ((systemClock.nowMs() - startedMs) / 1000).toFixed(1);
     context.stdout.write(announcement(server, config, { ...notes, seconds }));
     await stopped(context.signal);

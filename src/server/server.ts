@@ -60,7 +60,10 @@ export interface Sessions {
 }
 
 export interface Server extends AsyncDisposable {
-  /** Binds the address. @throws {AppError} address_in_use, or config_invalid for an address that cannot be bound. */
+  /**
+   * Binds the address, then begins to load the engine.
+   * @throws {AppError} address_in_use, or config_invalid for an address that cannot be bound.
+   */
   listen(): Promise<void>;
   /** Resolves when every stage has warmed. @throws what the engine failed with. */
   readonly ready: Promise<Engine>;
@@ -90,6 +93,8 @@ class AntiphonServer implements Server {
   readonly #admission: Admission;
   readonly #readiness = new Readiness();
   readonly #http: HttpServer;
+  #begin: () => void = () => {};
+  #loading: Promise<void> = Promise.resolve();
   readonly #log: Log;
 
   constructor(options: ServerOptions, tls: TlsIdentity | null) {
@@ -104,7 +109,11 @@ class AntiphonServer implements Server {
     this.#http.on("upgrade", (request, socket, head) => {
       doors.upgrades.handle(behind(config.apiPrefix, request), socket, head);
     });
-    this.ready = this.#load(options.load);
+    this.ready = new Promise((resolve, reject) => {
+      this.#begin = () => {
+        this.#loading = this.#load(options.load).then(resolve, reject);
+      };
+    });
     // Whoever waits for it sees the failure; nobody has to.
     this.ready.catch(() => {});
   }
@@ -119,6 +128,7 @@ class AntiphonServer implements Server {
       this.#http.once("error", (error: NodeJS.ErrnoException) => reject(listenFailure(error, host, port)));
       this.#http.listen(port, host, resolve);
     });
+    this.#begin();
   }
   async drain(): Promise<void> {
     await this.#admission.drain(this.#config.drainTimeoutMs);
@@ -127,6 +137,7 @@ class AntiphonServer implements Server {
     await this.#admission.drain(0);
     this.#http.closeAllConnections();
     await new Promise((resolve) => this.#http.close(resolve));
+    await this.#loading;
     if (this.#readiness.isReady) await this.#readiness.engine()[Symbol.asyncDispose]();
   }
   #sessionsMax(): number {
