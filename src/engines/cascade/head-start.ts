@@ -22,20 +22,49 @@ interface Guess {
   release: ((event: ResponseEvent) => void) | null;
 }
 
+const PLAIN_REQUEST: ResponseRequest = {
+  responseId: "",
+  items: [],
+  instructions: "",
+  modalities: ["audio"],
+  voice: null,
+  speed: 1,
+  tools: [],
+  toolChoice: "auto",
+  parallelToolCalls: true,
+  temperature: null,
+  outputTokensMax: null,
+  truncation: "auto",
+};
 /** A guess that nobody asks for in this time was wrong. */
 const GUESS_MS = 4_000;
 
 export class HeadStart {
   readonly #clock: Clock;
   readonly #start: (request: ResponseRequest, emit: AnswerOptions["emit"]) => Answer;
-  #last: ResponseRequest | null = null;
+  readonly #voice: string | null;
+  /** What was asked for last; before the first time, what a session without wishes asks for. */
+  #last: ResponseRequest;
   #said = "";
   #guess: Guess | null = null;
 
-  /** @param start makes an answer, for the guess to run */
-  constructor(clock: Clock, start: (request: ResponseRequest, emit: AnswerOptions["emit"]) => Answer) {
+  /**
+   * @param voice the default one
+   * @param start makes an answer, for the guess to run
+   */
+  constructor(
+    clock: Clock,
+    voice: string | null,
+    start: (request: ResponseRequest, emit: AnswerOptions["emit"]) => Answer,
+  ) {
     this.#clock = clock;
+    this.#voice = voice;
     this.#start = start;
+    this.#last = { ...PLAIN_REQUEST, voice };
+  }
+  /** The session has these instructions now. */
+  instructed(instructions: string): void {
+    this.#last = { ...this.#last, instructions };
   }
   /** What the session really asked for. */
   asked(request: ResponseRequest): void {
@@ -44,18 +73,18 @@ export class HeadStart {
   }
   /** What came out of the last answer. */
   answered(event: EngineEvent): void {
-    if (event.type === "response.text" && event.responseId === this.#last?.responseId) this.#said += event.delta;
-    if (event.type === "response.speech" && event.responseId === this.#last?.responseId) this.#said += event.text;
+    if (event.type === "response.text" && event.responseId === this.#last.responseId) this.#said += event.delta;
+    if (event.type === "response.speech" && event.responseId === this.#last.responseId) this.#said += event.text;
   }
   /** These will probably be the user's words. */
   begin(words: string): void {
     this.drop();
-    if (this.#last === null || words === "") return;
+    if (words === "") return;
     const request = this.#expected(this.#last, words);
     const held: ResponseEvent[] = [];
     const answer = this.#start(request, (event) => this.#take(guess, event as ResponseEvent));
     const guess: Guess = {
-      signature: signature(request),
+      signature: this.#signature(request),
       answer,
       done: answer.run(),
       startMs: this.#clock.nowMs(),
@@ -78,7 +107,7 @@ export class HeadStart {
   ): { readonly answer: Answer; readonly done: Promise<void> } | null {
     const guess = this.#guess;
     const failed = guess?.held.some((event) => event.type === "response.ended" && event.status === "failed") ?? true;
-    if (guess === null || failed || guess.signature !== signature(request)) {
+    if (guess === null || failed || guess.signature !== this.#signature(request)) {
       this.drop();
       return null;
     }
@@ -112,13 +141,13 @@ export class HeadStart {
     const answer = this.#said.trim() === "" ? [] : [item("assistant", this.#said)];
     return { ...last, responseId: "", items: [...last.items, ...answer, item("user", words)] };
   }
-}
-
-/** Equal for requests that the model and the voice cannot tell apart. */
-function signature(request: ResponseRequest): string {
-  const { items: _items, responseId: _responseId, ...rest } = request;
-  const messages = chatMessages(request).map((message) =>
-    "text" in message ? { ...message, text: message.text.replace(/\s+/g, " ").trim() } : message,
-  );
-  return JSON.stringify([rest, messages]);
+  /** Equal for requests that the model and the voice cannot tell apart. */
+  #signature(request: ResponseRequest): string {
+    const { items: _items, responseId: _responseId, ...rest } = request;
+    const messages = chatMessages(request).map((message) =>
+      "text" in message ? { ...message, text: message.text.replace(/\s+/g, " ").trim() } : message,
+    );
+    const wishes = Object.entries({ ...rest, voice: rest.voice ?? this.#voice }).sort(([a], [b]) => (a < b ? -1 : 1));
+    return JSON.stringify([wishes, messages]);
+  }
 }

@@ -39,7 +39,10 @@ export class CascadeStream implements EngineStream {
     const { stages, settings, clock, log, ids } = options;
     this.#options = options;
     this.#key = ids("stream");
-    this.#headStart = new HeadStart(clock, (request, emit) => this.#answer(request, emit));
+    this.#headStart = new HeadStart(clock, stages.tts.voices[0] ?? null, (request, emit) =>
+      this.#answer(request, emit),
+    );
+    this.#headStart.instructed(settings.systemPrompt ?? "");
     this.#ear = new Ear({
       vad: stages.vad,
       turn: stages.turn,
@@ -73,7 +76,7 @@ export class CascadeStream implements EngineStream {
     if (command.type === "respond") this.#respond(command.request);
     else if (command.type === "cancel") this.#cancel(command.responseId);
     else if (this.#finished) return;
-    else if (command.type === "settings.set") this.#ear.order({ type: "settings", settings: command.settings });
+    else if (command.type === "settings.set") this.#set(command.settings);
     else if (command.type === "input.commit") this.#ear.order({ type: "commit", segmentId: command.segmentId });
     else if (command.type === "input.clear") this.#ear.order({ type: "clear" });
     else if (command.type === "playback") this.#ear.order({ type: "playback", audible: command.audible });
@@ -116,6 +119,10 @@ export class CascadeStream implements EngineStream {
     }
     const done = running.done.finally(() => this.#answers.delete(responseId));
     this.#answers.set(responseId, { answer: running.answer, done });
+  }
+  #set(settings: EngineSettings): void {
+    this.#headStart.instructed(settings.systemPrompt ?? "");
+    this.#ear.order({ type: "settings", settings });
   }
   /** What came out and was not read yet goes too. */
   #cancel(responseId: string): void {

@@ -461,6 +461,17 @@ describe("a head start", () => {
     expect(session.of("response.mark").every(({ responseId, ms }) => responseId === "resp_2" && ms === 0)).toBe(true);
   });
 
+  it("helps the first answer too, by the session's own instructions and the default voice", async () => {
+    const session = await openScripted({ ...SETTINGS, systemPrompt: "Be kind." }, ({ llm }) => {
+      llm.local = true;
+    });
+    await session.hear(audio(640, SPEECH), audio(640, 0));
+    session.respond({ voice: "ann", items: [user("1", "hello there")] });
+    await settle();
+    expect(asked(session)).toBe(1);
+    expect(session.of("response.ended")).toMatchObject([{ responseId: "resp_1", status: "completed" }]);
+  });
+
   it.each([
     ["other words", { items: [user("1", "first"), assistant("Hello. How are you?"), user("2", "something else")] }],
     [

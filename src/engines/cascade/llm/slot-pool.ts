@@ -26,7 +26,9 @@ export class SlotPool<Slot> {
   /** @throws the signal's reason, if it aborts before there is a free slot */
   async take(key: string, signal: AbortSignal): Promise<Slot> {
     signal.throwIfAborted();
-    const entry = (await this.#inherit(key, signal)) ?? this.#free(key) ?? (await this.#wait(signal));
+    const leaving = this.#entries.find((own) => own.key === key && own.busy && own.leaving && own.heir === null);
+    const entry =
+      leaving !== undefined ? await inherited(leaving, signal) : (this.#free(key) ?? (await this.#wait(signal)));
     entry.busy = true;
     entry.leaving = false;
     entry.key = key;
@@ -50,22 +52,6 @@ export class SlotPool<Slot> {
   forget(key: string): void {
     for (const entry of this.#entries) if (entry.key === key) entry.key = null;
   }
-  /** The session's own slot, once its cancelled user is gone: what it holds is worth the wait. */
-  async #inherit(key: string, signal: AbortSignal): Promise<Entry<Slot> | null> {
-    const entry = this.#entries.find((candidate) => candidate.key === key && candidate.leaving && candidate.busy);
-    if (entry === undefined || entry.heir !== null) return null;
-    return new Promise((resolve, reject) => {
-      const onAbort = (): void => {
-        entry.heir = null;
-        reject(signal.reason);
-      };
-      signal.addEventListener("abort", onAbort, { once: true });
-      entry.heir = (own) => {
-        signal.removeEventListener("abort", onAbort);
-        resolve(own);
-      };
-    });
-  }
   #free(key: string): Entry<Slot> | null {
     const free = this.#entries.filter(({ busy }) => !busy);
     const own = free.find((candidate) => candidate.key === key);
@@ -88,4 +74,20 @@ export class SlotPool<Slot> {
 }
 
 /** Nobody's first, then the longest idle. */
-const rank = (entry: Entry<unknown>): number => (entry.key === null ? 0 : entry.usedAt);
+const rank = (entry: { readonly key: string | null; readonly usedAt: number }): number =>
+  entry.key === null ? 0 : entry.usedAt;
+
+/** The session's own slot, once its cancelled user is gone: what it holds is worth the wait. */
+function inherited<Slot>(entry: Entry<Slot>, signal: AbortSignal): Promise<Entry<Slot>> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => {
+      entry.heir = null;
+      reject(signal.reason);
+    };
+    signal.addEventListener("abort", onAbort, { once: true });
+    entry.heir = (own) => {
+      signal.removeEventListener("abort", onAbort);
+      resolve(own);
+    };
+  });
+}
