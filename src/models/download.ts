@@ -43,6 +43,8 @@ export interface DownloadContext {
 export async function download(request: DownloadRequest, context: DownloadContext): Promise<void> {
   await mkdir(dirname(request.partial), { recursive: true });
   await mkdir(dirname(request.target), { recursive: true });
+  // A preparation that was interrupted may have added to a file that came whole.
+  if (request.bytes !== null && (await sizeOf(request.partial)) > request.bytes) await discard(request.partial);
   const startBytes = await sizeOf(request.partial);
   context.report({ kind: "started", item: request.item, doneBytes: startBytes, totalBytes: request.bytes });
   let fresh = startBytes === 0;

@@ -19,6 +19,7 @@ import { createProxyFetch } from "./proxy.ts";
 import {
   isCommit,
   isIncluded,
+  isRepositoryId,
   type RepositoryFiles,
   type RepositoryOptions,
   Revisions,
@@ -155,8 +156,8 @@ export class ModelStore {
   /** The repositories in the cache, with the size of their published files. */
   async repositories(): Promise<{ readonly repository: string; readonly bytes: number }[]> {
     const found: { repository: string; bytes: number }[] = [];
-    for (const folder of await folders(join(this.cacheDir, "repositories"))) {
-      const repository = folder.replace("--", "/");
+    const names = (await folders(join(this.cacheDir, "repositories"))).map((folder) => folder.replace("--", "/"));
+    for (const repository of names.filter(isRepositoryId)) {
       const entry = this.#repositoryEntry(repository);
       const published = (await folders(entry.root)).flatMap((version) => entry.find(version) ?? []);
       const bytes = published.flatMap(({ files }) => files).reduce((sum, file) => sum + file.bytes, 0);

@@ -294,6 +294,16 @@ describe("what is not the file", () => {
     expect(hub.bodies("onnx/weights.onnx").map(({ range }) => range)).toEqual(["bytes=5000-", null]);
   });
 
+  test("a partial file that is too long is dropped before anything is asked for", async () => {
+    const folder = join(room.cacheDir, "models/toy/partial");
+    mkdirSync(folder, { recursive: true });
+    const partial = partialName(`${REPOSITORY}/onnx/weights.onnx`, sha256(WEIGHTS));
+    writeFileSync(join(folder, partial), Buffer.concat([WEIGHTS, Buffer.from("metadata")]));
+    await ensure();
+    await expectWhole();
+    expect(hub.bodies("onnx/weights.onnx").map(({ range }) => range)).toEqual([null]);
+  });
+
   test("a digest in the catalog goes before the one that the hub gives", async () => {
     const files = [{ from: "vocabulary.txt", to: "vocabulary.txt", sha256: "0".repeat(64) }];
     const source = { kind: "hf", repository: REPOSITORY, revision: "main", files } as const;

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { isIncluded, isRepositoryId } from "../../src/models/repository.ts";
@@ -37,6 +37,8 @@ test("a repository becomes a directory with the same paths and bytes", async () 
   expect(files).toMatchObject({ repository: REPOSITORY, commit: COMMIT });
   for (const [path, content] of hub.files) expect(readFileSync(join(files.directory, path))).toEqual(content);
   expect(room.leftovers()).toEqual([]);
+  // Somebody else's folder is not taken for a repository.
+  mkdirSync(join(room.cacheDir, "repositories/lost+found"));
   expect(await store.repositories()).toEqual([{ repository: REPOSITORY, bytes: 50_000 + 60_000 + 2_000 + 2 + 7 }]);
 });
 
