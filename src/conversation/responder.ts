@@ -21,7 +21,7 @@ import type { CancelCause, Emit } from "./events.ts";
 import type { Items, MessageItem } from "./items.ts";
 import { type Cut, type Line, Playback } from "./playback.ts";
 import { inputOf, refuseInput, requestOf } from "./request.ts";
-import { heardItem, Response } from "./response.ts";
+import { heardItem, Response, wholeItem } from "./response.ts";
 import { createsResponse, interruptsResponse, refuseTools, type SessionSettings } from "./settings.ts";
 import type { SpokenText } from "./spoken.ts";
 import type { TurnListener, TurnOutcome } from "./turn.ts";
@@ -156,10 +156,14 @@ export class Responder implements TurnListener {
     this.#settle();
     return null;
   }
-  /** Keeps of an item what its first `audioEndMs` say. */
+  /** Keeps of an item what its first `audioEndMs` say. At its very end nothing is lost, and it is no interruption. */
   truncate(item: MessageItem, audioEndMs: number): void {
     if (this.#active?.truncate(item.id, audioEndMs) !== true) {
-      this.#context.items.set(heardItem(item, this.#spoken.get(item.id)?.heard(audioEndMs) ?? ""));
+      const spoken = this.#spoken.get(item.id);
+      const isWhole = spoken?.isWhole(audioEndMs) === true;
+      this.#context.items.set(
+        isWhole ? wholeItem(item, spoken.text) : heardItem(item, spoken?.heard(audioEndMs) ?? ""),
+      );
     }
     this.#context.emit({ type: "item.truncated", itemId: item.id, contentIndex: 0, audioEndMs });
   }

@@ -129,7 +129,7 @@ export class Response {
   /** The engine has finished: closes what is open and tells that the response is done. */
   end(event: Extract<EngineEvent, { type: "response.ended" }>): void {
     this.#usage = event.usage;
-    this.#message?.spoken.end();
+    if (event.status === "completed") this.#message?.spoken.end();
     this.#ending = { status: event.status, reason: event.reason, error: event.error };
     this.#closeAll(event.status === "completed" ? "completed" : "incomplete", event.status !== "failed");
     if (event.error !== null) this.#context.emit({ type: "error", error: event.error });
@@ -248,6 +248,11 @@ export class Response {
 /** An answer of which only `text` was heard. */
 export function heardItem(item: MessageItem, text: string): MessageItem {
   return { ...item, status: "incomplete", interrupted: true, content: [{ type: "speech", transcript: text }] };
+}
+
+/** An answer that was heard to its end after all. */
+export function wholeItem(item: MessageItem, text: string): MessageItem {
+  return { ...item, status: "completed", interrupted: false, content: [{ type: "speech", transcript: text }] };
 }
 
 const argumentsLength = (item: Item): number => (item.type === "call" ? item.argumentsJson.length : 0);

@@ -145,7 +145,6 @@ export class Session {
     }
     this.#settings = next;
     emit({ type: "session.updated", settings: next });
-    if (next.turnDetection.type === "none") this.#turn.detectionEnded();
     if (!this.busy) this.#watchIdle();
     return null;
   }

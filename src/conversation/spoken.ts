@@ -39,6 +39,10 @@ export class SpokenText {
   end(): void {
     this.#ended = true;
   }
+  /** All of it was made, and the first `heardMs` hold it all. */
+  isWhole(heardMs: number): boolean {
+    return this.#ended && heardMs >= Math.floor(this.#ms);
+  }
   /** The text that the first `heardMs` say: whole clauses, and of the one that was cut, whole words by its share. */
   heard(heardMs: number): string {
     let heard = "";

@@ -129,10 +129,6 @@ export class Turn {
     this.#dropOpen();
     return null;
   }
-  /** Detection was switched off: what is open waits for the peer's commit. */
-  detectionEnded(): void {
-    this.#dropOpen();
-  }
   /** Silence since `startMs` becomes an item of its own. */
   commitSilence(startMs: number): void {
     const { emit, items } = this.#context;

@@ -135,6 +135,7 @@ export interface ResponseRequest {
 // ---------------------------------------------------------------------------------------------------------- commands
 
 export type EngineCommand =
+  /** Switching detection off ends an open segment as silence would. */
   | { readonly type: "settings.set"; readonly settings: EngineSettings }
   /** Begins a response. Several may run; each ends with exactly one `response.ended`, unless it is cancelled. */
   | { readonly type: "respond"; readonly request: ResponseRequest }

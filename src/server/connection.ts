@@ -54,6 +54,7 @@ export class Connection {
   #heardMs = 0;
   readonly #stopTimers: (() => void)[] = [];
   #stopIdleWatch: () => void = () => {};
+  #stopDrainWatch: () => void = () => {};
   #onLive: () => void = () => {};
   readonly #whenLive: Promise<void> = new Promise((resolve) => {
     this.#onLive = resolve;
@@ -72,12 +73,12 @@ export class Connection {
   async run(): Promise<void> {
     try {
       await this.#open();
-      const reading = this.#read(this.#options.transport, "peer");
-      const listening = this.#listen();
+      const reading = this.#read(this.#options.transport, "peer").catch((error: unknown) => this.#fault(error));
+      const listening = this.#listen().catch((error: unknown) => this.#fault(error));
       await Promise.race([reading, listening, this.#whenClosed()]);
       await this.close(CLOSE_NORMAL, "");
       await this.#release();
-      await Promise.allSettled([reading, listening]);
+      await Promise.all([reading, listening]);
     } catch (error) {
       this.#fault(error);
     } finally {
@@ -108,7 +109,7 @@ export class Connection {
       if (this.#closing !== null) return;
       if (this.#live === null || !this.#live.session.busy)
         void this.close(CLOSE_GOING_AWAY, "the server is shutting down");
-      else this.#stopTimers.push(this.#options.clock.schedule(DRAIN_LOOK_MS, look));
+      else this.#stopDrainWatch = this.#options.clock.schedule(DRAIN_LOOK_MS, look);
     };
     look();
   }
@@ -274,6 +275,7 @@ export class Connection {
       if (this.#closing !== null) return;
       this.#hear(event, live.session);
     }
+    this.#dismiss(new AppError("engine_failed", "The engine ended the session."), CLOSE_FAULT);
   }
   #hear(event: EngineEvent, session: Session): void {
     try {
@@ -353,6 +355,7 @@ export class Connection {
   async #end(code: number, reason: string): Promise<void> {
     this.#abort.abort();
     this.#stopIdleWatch();
+    this.#stopDrainWatch();
     for (const stop of this.#stopTimers) stop();
     this.#live?.session.close();
     const controls = [...this.#controls].map((control) => control.close(code, reason));

@@ -22,7 +22,8 @@ export class LatencyWatch {
   /** Call with every event as it leaves. Returns a turn when its answer is done. */
   see(event: SessionEvent): FinishedTurn | null {
     switch (event.type) {
-      case "speech.stopped":
+      // At the end of the speech that a detector found, or at the client's commit.
+      case "input.committed":
         this.#stoppedMs = this.#clock.nowMs();
         this.#responseId = null;
         this.#marks = {};

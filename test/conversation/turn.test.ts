@@ -169,6 +169,17 @@ describe("a detected turn", () => {
     expect(talk.during(() => talk.engine.stopSpeech("s1"))).toEqual([]);
   });
 
+  it("that is open when detection is switched off is kept, and not answered", () => {
+    const talk = new Conversation();
+    talk.engine.startSpeech("s1");
+    talk.send(update({ turn_detection: null }));
+    talk.engine.stopSpeech("s1");
+    talk.engine.understand("s1", "Wait for my button.");
+    expect(talk.engine.requests).toEqual([]);
+    talk.send({ type: "response.create" });
+    expect(talk.engine.lastRequest.items).toHaveLength(1);
+  });
+
   it("that is cleared in mid-speech leaves nothing behind", () => {
     const talk = new Conversation();
     talk.engine.startSpeech("s1");

@@ -302,6 +302,9 @@ describe("items", () => {
       audio_end_ms: 400,
     });
     expect(text()).toMatchObject({ status: "incomplete", content: [{ transcript: "One two" }] });
+    // A client that asks for a truncation at the very end has heard it all: that is no interruption.
+    expect(truncate(1000)).toMatchObject({ type: "conversation.item.truncated", audio_end_ms: 1000 });
+    expect(text()).toMatchObject({ status: "completed", content: [{ transcript: "One two three four." }] });
     expect(truncate(0)).toMatchObject({ type: "conversation.item.truncated" });
     expect(text()).toMatchObject({ content: [{ transcript: "" }] });
     talk.send({ type: "response.create" });

@@ -166,6 +166,13 @@ describe("a connection", () => {
     ]);
   });
 
+  it("closes 1011 when the engine ends without a word", async () => {
+    const peer = await connect();
+    peer.stream.events.close();
+    await peer.running;
+    expect(peer.transport.closed).toEqual({ code: 1011, reason: "engine_failed" });
+  });
+
   it("does not read on while the engine is far behind", async () => {
     const peer = await connect({ limits: { backlogMsMax: 1000 } });
     peer.stream.backlogSamples = 16_001;
