@@ -116,7 +116,7 @@ export function findAudioProgram(): AudioProgram {
   );
 }
 
-export function onPath(command: string): boolean {
+function onPath(command: string): boolean {
   const names = process.platform === "win32" ? [`${command}.exe`, command] : [command];
   return (environment()["PATH"] ?? "").split(delimiter).some((directory) =>
     names.some((name) => {

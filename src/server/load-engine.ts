@@ -24,7 +24,7 @@ export interface LoadEngineOptions {
 }
 
 /** The id under which the cascade is served; `--model-aliases` adds others. */
-export const CASCADE_MODEL = "antiphon-cascade";
+const CASCADE_MODEL = "antiphon-cascade";
 
 /** Sessions of the cascade, whose every session is small. */
 const CASCADE_SESSIONS_MAX = 16;

@@ -3,7 +3,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 import type { ErrorCode } from "../errors.ts";
 
 /** The stages of one turn, each measured from the end of the user's speech. */
-export const TURN_STAGES = ["transcript", "first_token", "first_audio", "done"] as const;
+const TURN_STAGES = ["transcript", "first_token", "first_audio", "done"] as const;
 export type TurnStage = (typeof TURN_STAGES)[number];
 
 /** Seconds. People notice from 0.2 on, wait uneasily from 0.7 and give up after some seconds: that is where they lie dense. */

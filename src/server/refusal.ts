@@ -2,14 +2,14 @@
 import { type AppError, ClientError } from "../errors.ts";
 import type { IdSource } from "../util/ids.ts";
 
-export interface ErrorObject {
+interface ErrorObject {
   readonly type: string;
   readonly code: string;
   readonly message: string;
   readonly param?: string;
 }
 
-export function errorObject(error: AppError): ErrorObject {
+function errorObject(error: AppError): ErrorObject {
   const param = error instanceof ClientError ? error.param : null;
   const { wireType } = error.entry;
   return { type: wireType, code: error.code, message: error.message, ...(param === null ? {} : { param }) };

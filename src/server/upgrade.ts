@@ -28,7 +28,7 @@ export interface UpgradeOptions {
 /** The event for a peer that gets no session, and its close code; null for the table's. */
 export type ExplainRefusal = (error: AppError) => { readonly text: string; readonly code: number | null };
 
-export const REALTIME_PATH = "/v1/realtime";
+const REALTIME_PATH = "/v1/realtime";
 
 export class Upgrades {
   readonly #options: UpgradeOptions;

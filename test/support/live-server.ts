@@ -137,7 +137,7 @@ export async function transcribe(server: LiveServer, pcm: Buffer): Promise<strin
 }
 
 /** Lower case, letters and digits; number words as digits, since recognizers write either. */
-export const words = (text: string): string[] =>
+const words = (text: string): string[] =>
   text
     .toLowerCase()
     .replace(/[^a-z0-9' ]+/g, " ")

@@ -26,7 +26,7 @@ export const scriptedEngine = (): Engine => ({
 });
 
 /** Says `session.created` with what was asked for, then gives every text back; `flood` asks for that many bytes. */
-export class EchoSession implements RunningSession {
+class EchoSession implements RunningSession {
   readonly transport: Transport;
   readonly #request: SessionRequest;
   #draining = false;
