@@ -12,11 +12,13 @@ import { AppError } from "../errors.ts";
 import { isRepositoryId } from "../models/repository.ts";
 import { ModelStore } from "../models/store.ts";
 import { silentLog } from "../util/log.ts";
-import { OptionGroup, type OptionTable, resolveOptions } from "../util/options.ts";
+import { flagOf, OptionGroup, type OptionTable, resolveOptions } from "../util/options.ts";
 import { WorkerHost } from "../workers/host.ts";
 import { help, parseArguments } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
 import { FrameProgress } from "./frame-progress.ts";
+import { profileSummary, runStream, type StreamResult, writeFrames } from "./generate-stream.ts";
+import { withoutControls } from "./growing-text.ts";
 import { readRecording } from "./recording.ts";
 import { formatDuration, ProgressView, styled } from "./terminal.ts";
 
@@ -29,6 +31,12 @@ interface GenerateSettings {
   readonly extraDecodingSeconds: number;
   readonly maxFrames: number | null;
   readonly json: string | null;
+  readonly stream: boolean;
+  readonly events: string | null;
+  readonly maxStreamingSeconds: number | null;
+  readonly profile: boolean;
+  readonly profileStages: boolean;
+  readonly profileFrames: string | null;
   readonly precision: "exact" | "fast";
   readonly provider: "cpu" | "webgpu" | "cuda" | "coreml";
   readonly maxTokens: string | null;
@@ -39,6 +47,7 @@ interface GenerateSettings {
 
 const files = new OptionGroup("Files");
 const answer = new OptionGroup("Answer");
+const live = new OptionGroup("Live");
 const machine = new OptionGroup("Machine");
 const other = new OptionGroup("Other");
 const file = (short?: string): { placeholder: string; env: []; short?: string } => ({
@@ -64,6 +73,16 @@ export const GENERATE_OPTIONS: OptionTable<GenerateSettings> = {
     env: [],
   }),
   maxFrames: answer.maybeInteger([2, 1_000_000], "Stop after this many frames of 80 ms.", { env: [] }),
+  stream: live.boolean(false, "Hear and answer frame by frame, as a live session does; print words as they come.", {
+    env: [],
+  }),
+  events: live.maybeText("Write every event here, a line of JSON each (with --stream).", file()),
+  maxStreamingSeconds: live.maybeNumber([0.08, 86_400], "End the session after this much audio (with --stream).", {
+    env: [],
+  }),
+  profile: live.boolean(false, "Print what frames took, after five cold ones (with --stream).", { env: [] }),
+  profileStages: live.boolean(false, "The same, and what each network took.", { env: [] }),
+  profileFrames: live.maybeText("Write the times of every frame here (with --stream).", file()),
   precision: machine.choice("exact", ["exact", "fast"], "How quantized weights are multiplied.", { env: [] }),
   provider: machine.choice("cpu", ["cpu", "webgpu", "cuda", "coreml"], "What the networks run on.", { env: [] }),
   maxTokens: other.maybeText("Ignored: the answer is as long as the question and its silence.", {
@@ -94,13 +113,15 @@ export async function runGenerate(argv: readonly string[], context: CliContext):
   }
   const { model, audio } = checkRequest(settings);
   if (settings.maxTokens !== null) context.stderr.write("antiphon: -n is ignored; see --extra-decoding-seconds\n");
-  for (const path of [settings.outputAudio, settings.json]) await requireWritable(path);
+  const { outputAudio, json, events, profileFrames } = settings;
+  for (const path of [outputAudio, json, events, profileFrames]) await requireWritable(path);
   const directory = await checkpointDirectory(model, context);
   const { inputSampleRate } = checkCheckpoint(directory);
   const samples = await readRecording(audio, inputSampleRate, RECORDING_SECONDS_MAX, context.signal);
+  if (settings.stream) return stream(directory, samples, settings, context);
   const { result, loadMs, totalMs } = await run(directory, samples, settings, context);
-  if (settings.outputAudio !== null) await writeFile(settings.outputAudio, writeWav(result.samples, result.hz));
-  if (settings.json !== null) await writeFile(settings.json, `${JSON.stringify(report(result, loadMs, totalMs))}\n`);
+  if (outputAudio !== null) await writeFile(outputAudio, writeWav(result.samples, result.hz));
+  if (json !== null) await writeFile(json, `${JSON.stringify(report(result, loadMs, totalMs))}\n`);
   print(result, context);
   return 0;
 }
@@ -117,7 +138,8 @@ const generateHelp = (): string =>
   });
 
 /** @throws {AppError} usage */
-function checkRequest({ model, audio, image, video }: GenerateSettings): { model: string; audio: string } {
+function checkRequest(settings: GenerateSettings): { model: string; audio: string } {
+  const { model, audio, image, video } = settings;
   if (image !== null || video !== null) {
     const flag = image !== null ? "--image" : "--video";
     throw new AppError("usage", `${flag} is refused: this model hears, and does not see; pass --audio FILE`);
@@ -128,6 +150,12 @@ function checkRequest({ model, audio, image, video }: GenerateSettings): { model
       "usage",
       "this model has no text chat, it answers recordings: antiphon generate -m MODEL --audio question.wav --output-audio response.wav",
     );
+  }
+  const liveOnly = (["events", "maxStreamingSeconds", "profile", "profileStages", "profileFrames"] as const).find(
+    (key) => settings[key] !== GENERATE_OPTIONS[key].default,
+  );
+  if (liveOnly !== undefined && !settings.stream) {
+    throw new AppError("usage", `--${flagOf(liveOnly)} belongs to a live run: add --stream`);
   }
   return { model, audio };
 }
@@ -201,6 +229,62 @@ async function run(
   }
 }
 
+/** As a live session. What came before a limit, a fault or Ctrl-C is written all the same. */
+async function stream(
+  directory: string,
+  samples: Float32Array,
+  settings: GenerateSettings,
+  context: CliContext,
+): Promise<number> {
+  const { precision, provider, extraDecodingSeconds, maxFrames, prompt, seed, maxStreamingSeconds } = settings;
+  const { stdout, stderr, signal } = context;
+  const startMs = performance.now();
+  const result = await runStream({
+    worker: { directory, precision, provider },
+    samples,
+    extraSeconds: extraDecodingSeconds,
+    framesMax: maxFrames,
+    systemPrompt: prompt,
+    seed,
+    maxStreamingSeconds,
+    eventsFile: settings.events,
+    loadMsMax: LOAD_MS_MAX,
+    signal,
+    stdout,
+    stderr,
+  });
+  const totalMs = performance.now() - startMs;
+  const { outputAudio, json, profileFrames, profile, profileStages } = settings;
+  if (outputAudio !== null) await writeFile(outputAudio, writeWav(result.samples, result.hz));
+  if (json !== null) await writeFile(json, `${JSON.stringify(streamReport(result, totalMs))}\n`);
+  if (profileFrames !== null) writeFrames(profileFrames, result);
+  printLabels(result, context);
+  if (profile || profileStages) stdout.write(`${profileSummary(result, profileStages)}\n`);
+  if (result.failure !== null) throw result.failure;
+  return 0;
+}
+
+function streamReport(result: StreamResult, totalMs: number): Record<string, unknown> {
+  return {
+    text: result.text,
+    user_transcript: result.userTranscript,
+    function_text: result.functionText,
+    audio_codes: result.audioCodes,
+    sample_rate: result.hz,
+    frames: result.audioCodes.length,
+    stage_ms: { load: result.loadMs, total: totalMs },
+  };
+}
+
+/** What stands around the answer, which was printed as it came. */
+function printLabels(result: StreamResult, context: CliContext): void {
+  const { stdout } = context;
+  const line = (name: string, text: string): void =>
+    stdout.write(`${styled(stdout, context, "dim", `[${name}]`)} ${printable(text)}\n`);
+  line("user", result.userTranscript);
+  if (printable(result.functionText) !== "") line("function", result.functionText);
+}
+
 function report(result: OfflineResult, loadMs: number, totalMs: number): Record<string, unknown> {
   const frames = result.textIds.length;
   const quantizers = result.audioCodes.length / frames;
@@ -232,7 +316,5 @@ function print(result: OfflineResult, context: CliContext): void {
   stderr.write(`${result.textIds.length} frames, ${seconds.toFixed(1)} s of speech in ${formatDuration(workMs)}\n`);
 }
 
-/** A model may write anything; a terminal must not obey it. The JSON report has the text as it is. */
-function printable(text: string): string {
-  return text.replace(/[^\P{Cc}\n\t]/gu, "").trim();
-}
+/** The JSON report has the text as it is. */
+const printable = (text: string): string => withoutControls(text).trim();

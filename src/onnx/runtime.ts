@@ -30,6 +30,8 @@ export interface RuntimeOptions {
   readonly provider?: Provider;
   /** Threads within one run; the machine's cores by default. */
   readonly threads?: number;
+  /** Called after each run of a graph, with its name and what the run took. */
+  readonly onRun?: ((graph: string, ms: number) => void) | undefined;
 }
 
 const ORT_TYPES = {
@@ -52,12 +54,14 @@ type Ort = typeof import("onnxruntime-node");
 export class Runtime {
   readonly provider: Provider;
   readonly #threads: number;
+  readonly #onRun: RuntimeOptions["onRun"];
   readonly #ort: Ort;
 
   /** @throws {ConfigError} when this build lacks the provider. */
   constructor(options: RuntimeOptions = {}) {
     this.provider = options.provider ?? "cpu";
     this.#threads = options.threads ?? 0;
+    this.#onRun = options.onRun;
     this.#ort = createRequire(import.meta.url)("onnxruntime-node") as Ort;
     // Asked for one that it was not built with, the runtime would say nothing and use the CPU.
     if (!this.providers.includes(this.provider)) {
@@ -75,7 +79,7 @@ export class Runtime {
   async load(model: Model): Promise<Graph> {
     try {
       const session = await this.#ort.InferenceSession.create(model.bytes, this.#options(model));
-      return new Graph(this.#ort, model, session);
+      return new Graph(this.#ort, model, session, this.#onRun);
     } catch (cause) {
       throw new EngineError("engine", `${model.name}: cannot be loaded on ${this.provider}: ${messageOf(cause)}`, {
         cause,
@@ -121,13 +125,15 @@ export class Graph {
   readonly #session: InferenceSession;
   readonly #inputs: Readonly<Record<string, ValueType>>;
   readonly #outputs: Readonly<Record<string, ValueType>>;
+  readonly #onRun: RuntimeOptions["onRun"];
 
-  constructor(ort: Ort, model: Model, session: InferenceSession) {
+  constructor(ort: Ort, model: Model, session: InferenceSession, onRun?: RuntimeOptions["onRun"]) {
     this.name = model.name;
     this.#ort = ort;
     this.#session = session;
     this.#inputs = model.inputs;
     this.#outputs = model.outputs;
+    this.#onRun = onRun;
   }
 
   /**
@@ -142,11 +148,13 @@ export class Graph {
       inputs[name] = this.#toOrt(feed);
     }
     const names = wanted ?? Object.keys(this.#outputs);
+    const startMs = performance.now();
     try {
       const results = await this.#session.run(
         inputs,
         names.map((name) => `out:${name}`),
       );
+      this.#onRun?.(this.name, performance.now() - startMs);
       return Object.fromEntries(names.map((name) => [name, fromOrt(results[`out:${name}`] as OrtTensor)])) as Record<
         Names,
         Tensor

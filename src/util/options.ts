@@ -72,6 +72,11 @@ export class OptionGroup {
     const schema = z.number().min(range[0]).max(range[1]);
     return this.#option(schema, "number", value, description, "X", facts);
   }
+  /** A number that may be absent. */
+  maybeNumber(range: readonly [number, number], description: string, facts: Facts = {}): Option<number | null> {
+    const schema = z.number().min(range[0]).max(range[1]).nullable();
+    return this.#option(schema, "number", null, description, "X", facts);
+  }
   boolean(value: boolean, description: string, facts: Facts = {}): Option<boolean> {
     return this.#option(z.boolean(), "boolean", value, description, "", facts);
   }

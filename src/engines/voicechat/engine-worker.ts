@@ -4,13 +4,15 @@ import type { Precision } from "../../onnx/quantized.ts";
 import type { Provider } from "../../onnx/runtime.ts";
 import type { CallContext, Method, Runtime } from "../../workers/runtime.ts";
 import { VoiceChatModel } from "./model.ts";
+import { type FrameRuns, RunMeter } from "./profile.ts";
 import { type FrameTiming, type StreamOptions, type VoiceChatEvent, VoiceChatStream } from "./stream.ts";
 
 export interface EngineWorkerOptions {
   readonly directory: string;
   readonly precision: Precision;
   readonly provider: Provider;
-  readonly threads: number;
+  /** The machine's cores where absent. */
+  readonly threads?: number;
 }
 
 /** What a checkpoint says of itself. */
@@ -24,7 +26,7 @@ export type StreamRequest = Pick<StreamOptions, "systemPrompt" | "seed" | "maxSt
 
 export type StreamPart =
   | { readonly type: "event"; readonly event: VoiceChatEvent }
-  | { readonly type: "timing"; readonly timing: FrameTiming };
+  | { readonly type: "timing"; readonly timing: FrameTiming; readonly runs: FrameRuns };
 
 export type EngineMethods = {
   readonly describe: Method<null, ModelFacts>;
@@ -44,7 +46,8 @@ interface Live {
 }
 
 export async function load(options: EngineWorkerOptions): Promise<Runtime<EngineMethods>> {
-  const model = await VoiceChatModel.load(options.directory, options);
+  const meter = new RunMeter();
+  const model = await VoiceChatModel.load(options.directory, { ...options, onRun: meter.record });
   await warm(model);
   const streams = new Map<string, Live>();
   const find = (streamId: string): Live => {
@@ -58,7 +61,8 @@ export async function load(options: EngineWorkerOptions): Promise<Runtime<Engine
     run: (stream: VoiceChatStream, onEvent: (event: VoiceChatEvent) => void) => Promise<unknown>,
   ): Promise<null> => {
     const live = find(streamId);
-    live.report = (timing) => emit({ type: "timing", timing });
+    live.report = (timing) => emit({ type: "timing", timing, runs: meter.take() });
+    meter.take();
     await run(live.stream, (event) => emit({ type: "event", event }));
     return null;
   };

@@ -19,6 +19,8 @@ export interface ModelOptions {
   readonly threads?: number;
   /** How quantized matrices are multiplied; `exact` by default. */
   readonly precision?: Precision;
+  /** Called after each run of a graph, with its name and what the run took. */
+  readonly onRun?: ((graph: string, ms: number) => void) | undefined;
   /** Called before each part is loaded. */
   readonly onPart?: ((part: string, done: number, total: number) => void) | undefined;
 }
@@ -67,7 +69,7 @@ export class VoiceChatModel {
     try {
       const config = readConfig(directory);
       const tokenizer = VoiceChatTokenizer.load(directory, config);
-      const declared = declare(config, checkpoint, options.precision ?? "exact");
+      const declared = declare(config, checkpoint, precisionOn(options));
       const networks = await loadNetworks(new Runtime(options), config, declared, tokenizer, options.onPart);
       return new VoiceChatModel(config, tokenizer, networks, checkpoint);
     } catch (error) {
@@ -89,6 +91,11 @@ export class VoiceChatModel {
     for (const network of [this.conformer, this.rnnt, this.language, this.codec, this.speech]) await network.close();
     this.#checkpoint.close();
   }
+}
+
+/** A GPU has a kernel for float activations, which is exact as it is; its int8 kernel rounds in groups of its own. */
+function precisionOn({ provider = "cpu", precision = "exact" }: ModelOptions): Precision {
+  return provider !== "cpu" && precision === "exact" ? "float" : precision;
 }
 
 interface Declared {
