@@ -36,22 +36,6 @@ export function conv(x: Value, weight: Value, bias: Value | null, options: ConvO
   ])[0] as Value;
 }
 
-/** x [B, I, T], weight [I, O / groups, K], bias [O]: T becomes (T - 1) * stride + K - the pads. */
-export function convTranspose(x: Value, weight: Value, bias: Value | null, options: ConvOptions = {}): Value {
-  const inputs = bias === null ? [x, weight] : [x, weight, bias];
-  if (x.rank !== 3 || weight.rank !== 3) fault("ConvTranspose", inputs, "needs three axes on both");
-  const { strides = [1], dilations = [1], groups = 1, pads = [[0, 0]] } = options;
-  if (x.dim(1) !== weight.dim(0)) fault("ConvTranspose", inputs, "the channels do not fit");
-  const [before, after] = pads[0] as readonly [number, number];
-  const stride = strides[0] as number;
-  const rest = (dilations[0] as number) * (weight.size(2) - 1) + 1 - stride - before - after;
-  const time = x.shape[2] as Dim;
-  const size: Dim = typeof time === "number" ? time * stride + rest : `${time}*${stride}+${rest}`;
-  const attributes = { strides, dilations, group: groups, pads: onnxPads(pads) };
-  const shape = [x.shape[0] as Dim, weight.size(1) * groups, size];
-  return apply("ConvTranspose", inputs, attributes, [{ dtype: x.dtype, shape }])[0] as Value;
-}
-
 const fill = (length: number, value: number): number[] => new Array<number>(length).fill(value);
 
 /** ONNX wants all the befores, then all the afters. */

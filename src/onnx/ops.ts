@@ -3,7 +3,7 @@
  * (onnx/docs/Operators.md). Each checks its inputs where it is called and throws a GraphError there.
  */
 import { type DType, isFloat, isInteger } from "./dtype.ts";
-import { axisOf, broadcast, elementCount, withAxis } from "./shapes.ts";
+import { axisOf, broadcast, withAxis } from "./shapes.ts";
 import { apply, constant, type Dim, fault, type Value } from "./value.ts";
 
 /** A value, or a number that takes the dtype of the other operand. */
@@ -30,14 +30,11 @@ export const add = (a: Operand, b: Operand): Value => binary("Add", a, b);
 export const sub = (a: Operand, b: Operand): Value => binary("Sub", a, b);
 export const mul = (a: Operand, b: Operand): Value => binary("Mul", a, b);
 export const div = (a: Operand, b: Operand): Value => binary("Div", a, b);
-export const pow = (a: Operand, b: Operand): Value => binary("Pow", a, b);
 export const maximum = (a: Operand, b: Operand): Value => binary("Max", a, b);
 export const minimum = (a: Operand, b: Operand): Value => binary("Min", a, b);
 export const equal = (a: Operand, b: Operand): Value => binary("Equal", a, b, "bool");
 export const less = (a: Operand, b: Operand): Value => binary("Less", a, b, "bool");
-export const lessOrEqual = (a: Operand, b: Operand): Value => binary("LessOrEqual", a, b, "bool");
 export const greater = (a: Operand, b: Operand): Value => binary("Greater", a, b, "bool");
-export const greaterOrEqual = (a: Operand, b: Operand): Value => binary("GreaterOrEqual", a, b, "bool");
 
 function logical(operator: string, inputs: readonly Value[]): Value {
   if (inputs.some((input) => input.dtype !== "bool")) fault(operator, inputs, "needs booleans");
@@ -69,14 +66,12 @@ function floating(operator: string, x: Value, attributes = {}): Value {
 export const exp = (x: Value): Value => floating("Exp", x);
 export const log = (x: Value): Value => floating("Log", x);
 export const sqrt = (x: Value): Value => floating("Sqrt", x);
-export const reciprocal = (x: Value): Value => floating("Reciprocal", x);
 export const sin = (x: Value): Value => floating("Sin", x);
 export const cos = (x: Value): Value => floating("Cos", x);
 export const tanh = (x: Value): Value => floating("Tanh", x);
 export const erf = (x: Value): Value => floating("Erf", x);
 export const sigmoid = (x: Value): Value => floating("Sigmoid", x);
 export const softplus = (x: Value): Value => floating("Softplus", x);
-export const elu = (x: Value): Value => floating("Elu", x);
 export const floor = (x: Value): Value => floating("Floor", x);
 /** To the nearest whole number, halves to even. */
 export const round = (x: Value): Value => floating("Round", x);
@@ -136,7 +131,6 @@ function reduce(operator: string, x: Value, axis: number, keep: boolean): Value 
 export const reduceSum = (x: Value, axis: number, keep = true): Value => reduce("ReduceSum", x, axis, keep);
 export const reduceMean = (x: Value, axis: number, keep = true): Value => reduce("ReduceMean", x, axis, keep);
 export const reduceMax = (x: Value, axis: number, keep = true): Value => reduce("ReduceMax", x, axis, keep);
-export const reduceMin = (x: Value, axis: number, keep = true): Value => reduce("ReduceMin", x, axis, keep);
 
 function arg(operator: string, x: Value, axis: number, keep: boolean): Value {
   const at = axisOf(operator, x, axis);
@@ -182,12 +176,4 @@ export function gatherElements(x: Value, indices: Value, axis: number): Value {
   if (x.rank !== indices.rank) fault("GatherElements", [x, indices], "the ranks differ");
   const attributes = { axis: axisOf("GatherElements", x, axis) };
   return apply("GatherElements", [x, indices], attributes, [{ dtype: x.dtype, shape: indices.shape }])[0] as Value;
-}
-
-/** `x` with `updates` put at `indices` along `axis`. */
-export function scatterElements(x: Value, indices: Value, updates: Value, axis: number): Value {
-  const inputs = [x, indices, updates];
-  if (!isInteger(indices.dtype) || x.dtype !== updates.dtype) fault("ScatterElements", inputs, "the dtypes do not fit");
-  if (elementCount(indices.shape) !== elementCount(updates.shape)) fault("ScatterElements", inputs, "the sizes differ");
-  return apply("ScatterElements", inputs, { axis: axisOf("ScatterElements", x, axis) }, [x.type])[0] as Value;
 }
