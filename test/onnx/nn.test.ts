@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { Checkpoint } from "../../src/checkpoint/checkpoint.ts";
 import { Weights } from "../../src/checkpoint/weights.ts";
 import * as nn from "../../src/onnx/nn.ts";
+import type { Precision } from "../../src/onnx/quantized.ts";
 import type { Tensor } from "../../src/onnx/runtime.ts";
 import type { Value } from "../../src/onnx/value.ts";
 import { largestDifference } from "../support/golden.ts";
@@ -95,11 +96,14 @@ describe.each([4, 8] as const)("a matrix of %i bits", (bits) => {
     }, 0),
   );
   const size = Math.max(...expected.map(Math.abs));
-  const multiply = (x: Tensor, precision: "exact" | "fast"): Promise<number[]> =>
+  const multiply = (x: Tensor, precision: Precision): Promise<number[]> =>
     block(tensors, x, (value, weights) => nn.linear(value, weights, inputs, outputs, { precision }));
 
   it("is multiplied to float32's precision by three rows of int8", async () => {
     expect(largestDifference(await multiply(input, "exact"), expected) / size).toBeLessThan(3e-6);
+  });
+  it("is multiplied to float32's precision by a kernel for floats", async () => {
+    expect(largestDifference(await multiply(input, "float"), expected) / size).toBeLessThan(3e-6);
   });
   it("is multiplied roughly by one row", async () => {
     const error = largestDifference(await multiply(input, "fast"), expected) / size;
