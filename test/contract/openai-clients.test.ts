@@ -8,6 +8,7 @@ import { promisify } from "node:util";
 import { beforeAll, describe, expect, test } from "vitest";
 import { readWav } from "../../src/audio/wav.ts";
 import { LIVE_SERVER_MS, type LiveServer, liveServer, questionFile, transcribe } from "../support/live-server.ts";
+import { hasNewestNode, newestClient } from "../support/newest-client.ts";
 import { python3, pythonClient } from "../support/python-client.ts";
 
 const run = promisify(execFile);
@@ -44,6 +45,27 @@ describe("JavaScript: openai over wss:, trusting the server's certificate", () =
     });
     await expect(asking).rejects.toMatchObject({ code: 1, stderr: expect.stringMatching(/certificate/i) });
   }, 30_000);
+});
+
+describe.skipIf(!hasNewestNode)("JavaScript: the newest openai, on the Node that it wants", () => {
+  let client: Awaited<ReturnType<typeof newestClient>>;
+  beforeAll(async () => {
+    client = await newestClient();
+  }, 240_000);
+
+  test("asks a question and hears the answer", async () => {
+    const answer = join(directory, "newest.pcm");
+    const { stdout } = await run(client.node, [client.script, questionFile("capital"), answer], {
+      env: {
+        ...process.env,
+        NODE_EXTRA_CA_CERTS: server.caFile,
+        OPENAI_BASE_URL: `${server.secureUrl}/v1`,
+        OPENAI_API_KEY: "any",
+      },
+    });
+    expect(stdout).toMatch(CONVERSATION);
+    expect(readFileSync(answer).length).toBeGreaterThan(24_000);
+  }, 120_000);
 });
 
 describe.skipIf(python3 === null)("Python: openai over ws:", () => {
