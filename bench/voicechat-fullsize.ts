@@ -4,7 +4,7 @@
  *     npx tsx bench/voicechat-fullsize.ts --dir /big/disk/voicechat-4bit [--bits 4|8] [--precision exact|fast]
  *                                         [--frames 8] [--threads N] [--provider cpu|webgpu|cuda|coreml]
  *
- * Writes a checkpoint with random weights into --dir once (8.6 GB at 4 bits, 13 GB at 8), then loads it and runs frames as a
+ * Writes a checkpoint with random weights into --dir once (8.6 GB at 4 bits, 13.3 GB at 8), then loads it and runs frames as a
  * live session does. Prints JSON: load time, resident memory, the rate at which memory reads, and milliseconds per stage
  * and frame (the first two frames left out).
  */
