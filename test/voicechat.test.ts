@@ -1,0 +1,30 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { readWav } from "../src/audio/wav.ts";
+import { AppError, VoiceChatModel, VoiceChatStream } from "../src/voicechat.ts";
+import { checkpointDirectory, FIXTURES } from "./support/voicechat.ts";
+
+const packageJson = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
+
+test("antiphon/voicechat is this file, built", () => {
+  expect(packageJson.exports["./voicechat"]).toEqual({
+    types: "./dist/voicechat.d.ts",
+    default: "./dist/voicechat.js",
+  });
+});
+
+test("a program of one's own holds a live session", async () => {
+  const model = await VoiceChatModel.load(checkpointDirectory("tiny-f32"), { threads: 1 });
+  try {
+    const stream = await VoiceChatStream.open(model, { seed: 1, maxStreamingSeconds: 0.4 });
+    const { samples } = readWav(readFileSync(`${FIXTURES}/audio/question.wav`));
+    const heard = await stream.push(samples.subarray(0, 2000), 16_000);
+    const flushed = await stream.flush();
+    const kinds = [...heard, ...flushed].map((event) => event.kind);
+    expect(kinds.filter((kind) => kind === "audio")).toHaveLength(2);
+    expect(kinds.at(-1)).toBe("done");
+    await expect(stream.push(samples, 16_000)).rejects.toThrow(AppError);
+  } finally {
+    await model.close();
+  }
+});
