@@ -112,7 +112,7 @@ export function findAudioProgram(): AudioProgram {
   const names = programs().map((program) => program.name);
   throw new AppError(
     "audio_device",
-    `No audio program was found (${names.join("; ")}). Install one (${INSTALL[process.platform] ?? "SoX"}), or talk with --input-file.`,
+    `No audio program was found (${names.join("; ")}). Install one (${INSTALL[process.platform] ?? "SoX"}), or use a recording: talk --input-file, or voicechat-file.`,
   );
 }
 
@@ -143,6 +143,13 @@ export function listDevices(program: AudioProgram): string {
 }
 
 const firstLine = (text: string | null): string => (text ?? "").trim().split("\n")[0] ?? "";
+
+/** Where this system asks people whether a program may listen. */
+export const microphoneHint = (): string =>
+  ({
+    darwin: "The terminal needs access: System Settings > Privacy & Security > Microphone.",
+    win32: "The terminal needs access: Settings > Privacy & security > Microphone.",
+  })[process.platform as string] ?? "Is it muted, held by another program, or is this user not in the group audio?";
 
 export class Microphone {
   readonly #child: Child;
@@ -194,7 +201,7 @@ class Child {
         reject(
           new AppError(
             "audio_device",
-            `The ${what} cannot be used: ${command} ${reason}. See --list-devices, choose one with ${flag}, or talk with --input-file.`,
+            `The ${what} cannot be used: ${command} ${reason}. See --list-devices, choose one with ${flag}.${what === "microphone" ? ` ${microphoneHint()}` : ""}`,
           ),
         );
       this.#process.once("error", (error) => fail(error.message));

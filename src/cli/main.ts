@@ -23,6 +23,14 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: "ask a VoiceChat model a recorded question",
     load: async () => (await import("./generate.ts")).runGenerate,
   },
+  "voicechat-file": {
+    summary: "say a recording to a VoiceChat server, and record its answer",
+    load: async () => (await import("./voicechat-file.ts")).runVoiceChatFile,
+  },
+  "voicechat-mic": {
+    summary: "talk to a VoiceChat server through microphone and speakers",
+    load: async () => (await import("./voicechat-mic.ts")).runVoiceChatMic,
+  },
   models: { summary: "list, fetch and remove models", load: async () => (await import("./models.ts")).runModels },
   doctor: {
     summary: "what this machine has, what is wrong, and how to mend it",

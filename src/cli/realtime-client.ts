@@ -1,6 +1,9 @@
-/** A client of the OpenAI Realtime API over WebSocket: events out, events in, and plain words when it fails. */
+/** A client of a realtime server over WebSocket: events out, events in, and plain words when it fails. */
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { WebSocket } from "ws";
-import { type AppError, AuthError, UpstreamError } from "../errors.ts";
+import { loadConfig } from "../config.ts";
+import { AppError, AuthError, UpstreamError } from "../errors.ts";
 import type { ServerEvent } from "../protocol/openai/server-events.ts";
 import { Queue } from "../util/queue.ts";
 
@@ -15,24 +18,27 @@ export interface RealtimeClientOptions {
 
 const EVENTS_MAX = 100_000;
 
-export class RealtimeClient implements AsyncDisposable {
+/** Speaks OpenAI's dialect unless `Event` is another's. */
+export class RealtimeClient<Event = ServerEvent> implements AsyncDisposable {
   readonly #socket: WebSocket;
-  readonly #events = new Queue<ServerEvent>(EVENTS_MAX);
+  readonly #events = new Queue<Event>(EVENTS_MAX);
   readonly #closed: Promise<void>;
+  #closeCode: number | null = null;
 
   private constructor(socket: WebSocket) {
     this.#socket = socket;
-    socket.on("message", (data) => this.#events.push(JSON.parse(data.toString()) as ServerEvent));
+    socket.on("message", (data) => this.#events.push(JSON.parse(data.toString()) as Event));
     socket.on("error", () => {});
     this.#closed = new Promise((resolve) => {
-      socket.once("close", () => {
+      socket.once("close", (code) => {
+        this.#closeCode = code;
         this.#events.close();
         resolve();
       });
     });
   }
   /** @throws {AppError} upstream_unreachable or invalid_api_key, with what to do. */
-  static async connect(options: RealtimeClientOptions): Promise<RealtimeClient> {
+  static async connect<Event = ServerEvent>(options: RealtimeClientOptions): Promise<RealtimeClient<Event>> {
     const url = addressOf(options.url, options.model);
     const socket = new WebSocket(url, {
       headers: options.apiKey === null ? {} : { Authorization: `Bearer ${options.apiKey}` },
@@ -40,7 +46,7 @@ export class RealtimeClient implements AsyncDisposable {
       ...(options.ca === null ? {} : { ca: options.ca }),
     });
     // Before the first await: the first event may come with the answer to the upgrade.
-    const client = new RealtimeClient(socket);
+    const client = new RealtimeClient<Event>(socket);
     await new Promise<void>((resolve, reject) => {
       socket.once("open", resolve);
       socket.once("error", (error: NodeJS.ErrnoException) => reject(connectFailure(error, url)));
@@ -52,11 +58,19 @@ export class RealtimeClient implements AsyncDisposable {
     return client;
   }
   /** In the order of the server; ends when the connection does. */
-  get events(): AsyncIterable<ServerEvent> {
+  get events(): AsyncIterable<Event> {
     return this.#events;
   }
   send(event: { readonly type: string } & Readonly<Record<string, unknown>>): void {
     if (this.#socket.readyState === this.#socket.OPEN) this.#socket.send(JSON.stringify(event));
+  }
+  /** Bytes that the network has not taken yet. */
+  get unsentBytes(): number {
+    return this.#socket.bufferedAmount;
+  }
+  /** Null while the connection lasts. */
+  get closeCode(): number | null {
+    return this.#closeCode;
   }
   async [Symbol.asyncDispose](): Promise<void> {
     this.#socket.close(1000);
@@ -67,7 +81,10 @@ export class RealtimeClient implements AsyncDisposable {
 }
 
 function addressOf(text: string, model: string | null): URL {
-  const url = new URL(text.replace(/^http/, "ws"));
+  const url = URL.canParse(text) ? new URL(text.replace(/^http/, "ws")) : null;
+  if (url === null || !/^wss?:$/.test(url.protocol)) {
+    throw new AppError("usage", `${text} is no address of a server; expected one such as ws://127.0.0.1:8765`);
+  }
   if (url.pathname === "/" || url.pathname === "/v1" || url.pathname === "/v1/") url.pathname = "/v1/realtime";
   if (model !== null) url.searchParams.set("model", model);
   return url;
@@ -93,4 +110,17 @@ function refusal(status: number, url: URL): AppError {
   if (status === 401)
     return new AuthError("invalid_api_key", `${url.host} wants an API key, or another one: --api-key KEY`);
   return new UpstreamError("upstream_unreachable", `${url.host} answered the connection with HTTP ${status}`);
+}
+
+/** The certificate of this machine's own server needs no flag. @throws {AppError} usage for a file that cannot be read. */
+export function trustedCertificate(file: string | null): string | null {
+  const own = join(loadConfig().dataDir, "tls", "cert.pem");
+  if (file === null && !existsSync(own)) return null;
+  try {
+    return readFileSync(file ?? own, "utf8");
+  } catch (error) {
+    throw new AppError("usage", `--tls-ca ${file} cannot be read (${(error as NodeJS.ErrnoException).code})`, {
+      cause: error,
+    });
+  }
 }

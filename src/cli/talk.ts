@@ -1,11 +1,10 @@
 /** `antiphon talk`: a recorded question and a recorded answer, or microphone and speakers. */
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { concatPcm, floatToPcm16 } from "../audio/pcm.ts";
 import { resample } from "../audio/resample.ts";
 import { mixToMono, readWav, writeWav } from "../audio/wav.ts";
-import { environment, loadConfig } from "../config.ts";
+import { environment } from "../config.ts";
 import { AppError } from "../errors.ts";
 import { type Clock, systemClock } from "../util/clock.ts";
 import { OptionGroup, type OptionTable, resolveOptions } from "../util/options.ts";
@@ -13,7 +12,7 @@ import { help, parseArguments } from "./arguments.ts";
 import { findAudioProgram, listDevices, Microphone, Speaker } from "./audio-device.ts";
 import type { CliContext } from "./context.ts";
 import { Playback } from "./playback.ts";
-import { RealtimeClient } from "./realtime-client.ts";
+import { RealtimeClient, trustedCertificate } from "./realtime-client.ts";
 import { TALK_HZ, TalkSession } from "./talk-session.ts";
 import { loadTools } from "./tool-module.ts";
 import { JsonView, TextView } from "./transcript-view.ts";
@@ -228,24 +227,11 @@ async function open(
     url: settings.url,
     apiKey: settings.apiKey,
     model: settings.model,
-    ca: trusted(settings.tlsCa),
+    ca: trustedCertificate(settings.tlsCa),
   });
   const view = settings.printJson ? new JsonView(context.stdout) : new TextView(context.stdout);
   const { instructions, voice } = settings;
   return { client, playback, session: new TalkSession({ client, playback, view, instructions, voice, tools }) };
-}
-
-/** The certificate of this machine's own server needs no flag. */
-function trusted(file: string | null): string | null {
-  const own = join(loadConfig().dataDir, "tls", "cert.pem");
-  if (file === null && !existsSync(own)) return null;
-  try {
-    return readFileSync(file ?? own, "utf8");
-  } catch (error) {
-    throw new AppError("usage", `--tls-ca ${file} cannot be read (${(error as NodeJS.ErrnoException).code})`, {
-      cause: error,
-    });
-  }
 }
 
 function readQuestion(file: string): Float32Array {

@@ -1,0 +1,193 @@
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { resample } from "../../src/audio/resample.ts";
+import { readWav, writeWav } from "../../src/audio/wav.ts";
+import type { CliContext, CliOutput } from "../../src/cli/context.ts";
+import { runVoiceChatFile } from "../../src/cli/voicechat-file.ts";
+import { LiveLine } from "../../src/cli/voicechat-mic.ts";
+import type { Server } from "../../src/server/server.ts";
+import { ManualClock } from "../../src/util/clock.ts";
+import { FIXTURES } from "../support/voicechat.ts";
+import { Peer, voiceChatServer } from "../support/voicechat-server.ts";
+
+const QUESTION = `${FIXTURES}/audio/question.wav`;
+const reference = JSON.parse(readFileSync(`${FIXTURES}/tiny-f32/reference/stream.json`, "utf8")) as {
+  readonly prompt: string;
+  readonly seed: number;
+  readonly extra_decoding_seconds: number;
+  readonly events: readonly { readonly kind: string; readonly text?: string }[];
+};
+const audioFrames = reference.events.filter(({ kind }) => kind === "audio").length;
+
+let server: Server;
+let folder: string;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "antiphon-voicechat-client-"));
+  server = await voiceChatServer({ flags: { apiKey: "secret" } });
+});
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  rmSync(folder, { recursive: true });
+});
+const path = (name: string): string => join(folder, name);
+
+class Text implements CliOutput {
+  readonly isTty = false;
+  readonly columns = 80;
+  text = "";
+  write(text: string): void {
+    this.text += text;
+  }
+}
+
+async function file(...argv: string[]): Promise<{ status: number; stdout: string; stderr: string }> {
+  const [stdout, stderr] = [new Text(), new Text()];
+  const models = { cacheDir: folder, offline: true, hfToken: null, hfEndpoint: "http://127.0.0.1:9" };
+  const context: CliContext = { stdout, stderr, color: false, models, signal: new AbortController().signal };
+  return { status: await runVoiceChatFile(argv, context), stdout: stdout.text, stderr: stderr.text };
+}
+
+describe("voicechat-file", () => {
+  const options = [
+    ...["--api-key", "secret", "--system-prompt", reference.prompt, "--seed", String(reference.seed)],
+    ...["--extra-seconds", String(reference.extra_decoding_seconds)],
+  ];
+
+  test("says a recording, prints both sides and writes the answer", async () => {
+    const { status, stdout } = await file(server.url, QUESTION, path("answer.wav"), ...options);
+    expect(status).toBe(0);
+    const { format, samples } = readWav(readFileSync(path("answer.wav")));
+    expect(format).toEqual({ hz: 22_050, channels: 1, encoding: "pcm", bitsPerSample: 16 });
+    expect(samples).toHaveLength(audioFrames * 1764);
+    const transcript = reference.events.findLast(({ kind }) => kind === "user_transcript_delta")?.text as string;
+    const heard = stdout.match(/(?<=^\[user\] ).*$/gm) ?? [];
+    expect(heard.join("")).toBe(transcript);
+    expect(stdout).toMatch(/^\[assistant\] ./m);
+  });
+
+  test("takes any WAV: two channels at 44,100 Hz are the same question", async () => {
+    const { samples } = readWav(readFileSync(QUESTION));
+    const wide = resample(samples, 16_000, 44_100);
+    const both = new Float32Array(wide.length * 2);
+    for (const [index, sample] of wide.entries()) both.fill(sample, 2 * index, 2 * index + 2);
+    const bytes = Buffer.from(writeWav(both, 44_100));
+    // One channel of twice the rate becomes two.
+    bytes.writeUInt16LE(2, 22);
+    bytes.writeUInt32LE(44_100 * 4, 28);
+    bytes.writeUInt16LE(4, 32);
+    writeFileSync(path("wide.wav"), bytes);
+    const { status } = await file(`${server.url}/v1/realtime`, path("wide.wav"), path("wide-answer.wav"), ...options);
+    expect(status).toBe(0);
+    expect(readWav(readFileSync(path("wide-answer.wav"))).samples).toHaveLength(audioFrames * 1764);
+  });
+
+  test.each([
+    ["no key", [], "wants an API key"],
+    ["a wrong key", ["--api-key", "wrong"], "wants an API key, or another one"],
+  ])("%s: told so", async (_, flags, message) => {
+    await expect(file(server.url, QUESTION, path("none.wav"), ...flags)).rejects.toThrow(message);
+  });
+
+  test("a server that is busy: told so", async () => {
+    const first = new Peer(server, "/v1/realtime", { headers: { Authorization: "Bearer secret" } });
+    await first.until("session.created");
+    await expect(file(server.url, QUESTION, path("none.wav"), ...options)).rejects.toThrow("the server is busy");
+    first.socket.terminate();
+    await expect.poll(async () => (await fetch(`${server.url}/health`)).json()).toEqual({ status: "ok", sessions: 0 });
+  });
+
+  test.each([
+    [[], "needs the server's URL and a recording and a file for the answer"],
+    [["ws://127.0.0.1:9", QUESTION], "needs a file for the answer"],
+    [["ws://127.0.0.1:9", QUESTION, "x.wav", "y.wav"], 'takes no "y.wav"'],
+    [["nowhere", QUESTION, "x.wav"], "nowhere is no address of a server"],
+    [["ws://127.0.0.1:9", "/nowhere.wav", "x.wav"], "/nowhere.wav: cannot be read (ENOENT)"],
+    [["ws://127.0.0.1:9", QUESTION, "x.wav"], "nothing listens there"],
+  ])("%j is refused", async (argv, message) => {
+    await expect(file(...argv)).rejects.toThrow(message);
+  });
+});
+
+describe.skipIf(process.platform !== "linux")("voicechat-mic", () => {
+  const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+  let bin: string;
+  beforeAll(() => {
+    bin = mkdtempSync(join(folder, "bin-"));
+    const raw = path("question.raw");
+    writeFileSync(raw, readFileSync(QUESTION).subarray(44));
+    // A microphone says the question and then waits; a speaker keeps what it hears.
+    program("parec", `echo "$@" > ${path("parec.args")}; cat ${raw}; exec sleep 60`);
+    program("pacat", `exec cat > ${path("heard.raw")}`);
+    program("pactl", 'echo "a $3 named x"');
+  });
+  function program(name: string, body: string): void {
+    writeFileSync(join(bin, name), `#!/bin/sh\n${body}\n`);
+    chmodSync(join(bin, name), 0o755);
+  }
+  const environment = (): NodeJS.ProcessEnv => ({ ...process.env, PATH: `${bin}:${process.env["PATH"]}` });
+
+  test("speaks and is heard until Ctrl-C, which commits", async () => {
+    const args = [main, "voicechat-mic", server.url, "--api-key", "secret", "--input-device", "mine"];
+    const child = spawn(process.execPath, ["--import", "tsx", ...args], { env: environment() });
+    let [stdout, stderr] = ["", ""];
+    child.stdout.on("data", (chunk) => (stdout += chunk));
+    child.stderr.on("data", (chunk) => (stderr += chunk));
+    const questionFrames = Math.floor(readWav(readFileSync(QUESTION)).samples.length / 1280);
+    const heardFrames = (): number => {
+      try {
+        return readFileSync(path("heard.raw")).length / 2 / 1764;
+      } catch {
+        return 0;
+      }
+    };
+    await expect.poll(heardFrames, { timeout: 20_000 }).toBeGreaterThanOrEqual(questionFrames - 1);
+    child.kill("SIGINT");
+    const [status] = await once(child, "close");
+    expect({ status, stderr }).toMatchObject({ status: 0, stderr: expect.stringContaining("Use headphones") });
+    expect(stdout).toMatch(/^\[assistant\] ./m);
+    expect(readFileSync(path("parec.args"), "utf8")).toContain("--rate=16000 --channels=1 --latency-msec=20 -d mine");
+  }, 60_000);
+
+  test("a microphone that the system denies: the device's own words and where to allow it", async () => {
+    const denied = mkdtempSync(join(folder, "denied-"));
+    for (const name of ["pacat", "pactl"])
+      writeFileSync(join(denied, name), readFileSync(join(bin, name)), { mode: 0o755 });
+    writeFileSync(join(denied, "parec"), '#!/bin/sh\necho "Access denied" >&2\nexit 1\n', { mode: 0o755 });
+    const args = [main, "voicechat-mic", server.url, "--api-key", "secret"];
+    const env = { ...process.env, PATH: `${denied}:${process.env["PATH"]}` };
+    const child = spawn(process.execPath, ["--import", "tsx", ...args], { env });
+    let stderr = "";
+    child.stderr.on("data", (chunk) => (stderr += chunk));
+    const [status] = await once(child, "close");
+    expect(status).toBe(1);
+    expect(stderr).toContain("The microphone cannot be used: parec ended with 1 (Access denied)");
+    expect(stderr).toContain("group audio");
+  }, 60_000);
+
+  test("lists the devices", () => {
+    const args = ["--import", "tsx", main, "voicechat-mic", "--list-devices"];
+    const output = execFileSync(process.execPath, args, { env: environment(), encoding: "utf8" });
+    expect(output).toContain("Input devices");
+    expect(output).toContain("a sources named x");
+  }, 60_000);
+});
+
+test("a burst of answers is caught up with in the quiet: what was said is heard, silence is left out", () => {
+  const clock = new ManualClock();
+  const written: Float32Array[] = [];
+  const line = new LiveLine(clock, { write: (pcm) => void written.push(pcm) }, 22_050);
+  const frame = (value: number): Float32Array => new Float32Array(1764).fill(value);
+  // Ten quiet frames at once: about 300 ms of them are kept.
+  for (let count = 0; count < 10; count++) line.write(frame(0));
+  expect(written).toHaveLength(4);
+  for (let count = 0; count < 3; count++) line.write(frame(0.5));
+  expect(written).toHaveLength(7);
+  clock.advance(600);
+  line.write(frame(0));
+  expect(written).toHaveLength(8);
+});
