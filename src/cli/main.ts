@@ -31,6 +31,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: "talk to a VoiceChat server through microphone and speakers",
     load: async () => (await import("./voicechat-mic.ts")).runVoiceChatMic,
   },
+  check: {
+    summary: "grade any server of the OpenAI Realtime API, requirement by requirement",
+    load: async () => (await import("./check.ts")).runCheck,
+  },
   models: { summary: "list, fetch and remove models", load: async () => (await import("./models.ts")).runModels },
   doctor: {
     summary: "what this machine has, what is wrong, and how to mend it",

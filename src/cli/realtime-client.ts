@@ -80,7 +80,8 @@ export class RealtimeClient<Event = ServerEvent> implements AsyncDisposable {
   }
 }
 
-function addressOf(text: string, model: string | null): URL {
+/** Where sessions are: `text`, with the path and the model filled in. */
+export function addressOf(text: string, model: string | null): URL {
   const url = URL.canParse(text) ? new URL(text.replace(/^http/, "ws")) : null;
   if (url === null || !/^wss?:$/.test(url.protocol)) {
     throw new AppError("usage", `${text} is no address of a server; expected one such as ws://127.0.0.1:8765`);
@@ -90,7 +91,7 @@ function addressOf(text: string, model: string | null): URL {
   return url;
 }
 
-function connectFailure(error: NodeJS.ErrnoException, url: URL): AppError {
+export function connectFailure(error: NodeJS.ErrnoException, url: URL): AppError {
   const certificate = error.code?.includes("CERT") === true || error.code?.includes("SELF_SIGNED") === true;
   const hint = certificate
     ? "the server's certificate is not trusted here; give its file with --tls-ca"
