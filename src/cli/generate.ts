@@ -19,8 +19,9 @@ import type { CliContext } from "./context.ts";
 import { FrameProgress } from "./frame-progress.ts";
 import { profileSummary, runStream, type StreamResult, writeFrames } from "./generate-stream.ts";
 import { withoutControls } from "./growing-text.ts";
+import { ProgressView } from "./progress-view.ts";
 import { readRecording } from "./recording.ts";
-import { formatDuration, ProgressView, styled } from "./terminal.ts";
+import { formatDuration, styled } from "./terminal.ts";
 
 interface GenerateSettings {
   readonly model: string | null;

@@ -8,7 +8,8 @@ import { isRepositoryId } from "../models/repository.ts";
 import { ModelStore } from "../models/store.ts";
 import { suggestion } from "../util/nearest.ts";
 import type { CliContext } from "./context.ts";
-import { formatBytes, ProgressView, styled, table } from "./terminal.ts";
+import { ProgressView } from "./progress-view.ts";
+import { formatBytes, styled, table } from "./terminal.ts";
 
 const HELP = `Usage: antiphon models list [--json]
        antiphon models pull NAME...

@@ -11,7 +11,8 @@ import { createLog } from "../util/log.ts";
 import { OptionGroup, type OptionTable } from "../util/options.ts";
 import { help, parseArguments } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
-import { ProgressView } from "./terminal.ts";
+import { readableLogLine } from "./log-line.ts";
+import { ProgressView } from "./progress-view.ts";
 import { version } from "./version.ts";
 
 interface ServeSettings extends Config {
@@ -59,8 +60,11 @@ function serveHelp(options: OptionTable<ServeSettings>): string {
 }
 
 async function serve(config: Config, context: CliContext): Promise<void> {
-  const log = createLog(config.logLevel);
   const progress = new ProgressView(context.stderr);
+  const log = createLog(
+    config.logLevel,
+    context.stderr.isTty ? (line) => progress.line(readableLogLine(line)) : undefined,
+  );
   const notes: { choice: string | null; stages: string | null } = { choice: null, stages: null };
   const startedMs = systemClock.nowMs();
   const server = await createServer({
@@ -80,11 +84,14 @@ async function serve(config: Config, context: CliContext): Promise<void> {
           .join(", ");
       },
     }),
-    sessions: config.model === null ? realtimeSessions({ config, log }) : voiceChatSessions({ log }),
+    sessions:
+      config.model === null
+        ? realtimeSessions({ config, log })
+        : voiceChatSessions({ log, unsentBytesMax: config.unsentBytesMax }),
   });
   try {
     await server.listen();
-    context.stderr.write(`antiphon ${version()}: loading on ${server.url} …\n`);
+    progress.line(`antiphon ${version()}: loading on ${server.url} …`);
     await server.ready;
     if (context.signal.aborted) return;
     const seconds = ((systemClock.nowMs() - startedMs) / 1000).toFixed(1);
