@@ -65,6 +65,8 @@ export class DuplexSession {
   readonly #emit: (event: DuplexEvent) => void;
   readonly #abort = new AbortController();
   #state: State = "configuring";
+  /** The model could not even end what it was told to end. */
+  #failed = false;
   #stream: EngineStream | null = null;
   #listening: Promise<void> = Promise.resolve();
   #cancelTimer: () => void = () => {};
@@ -184,7 +186,7 @@ export class DuplexSession {
         if (this.#abort.signal.aborted) return;
         this.#handle(event);
       }
-      await this.#finish(this.#state === "closing" ? "ended" : "failed");
+      await this.#finish(this.#state === "closing" && !this.#failed ? "ended" : "failed");
     } catch (error) {
       this.#emit({ type: "input.failed", error: toAppError(error) });
       await this.#finish("failed");
@@ -200,6 +202,7 @@ export class DuplexSession {
         this.#wake();
         break;
       case "failed":
+        this.#failed = true;
         this.#emit({ type: "input.failed", error: event.error });
         break;
       case "frame.text":

@@ -9,12 +9,19 @@ import { type ErrorCode, toAppError } from "../errors.ts";
 import type { Clock } from "../util/clock.ts";
 import type { IdSource } from "../util/ids.ts";
 import type { Log } from "../util/log.ts";
+import { Pace } from "./pace.ts";
 import type { Transport, TransportMessage } from "./transport.ts";
 
 /** What a connection tells about itself: counts and times, never content. */
 export interface DuplexObserver {
-  /** One frame of 80 ms was answered. */
-  frame(timing: { readonly totalMs: number; readonly stageMs: Readonly<Record<string, number>> }): void;
+  /** One frame of 80 ms was answered; `lagMs`: how far behind a person's clock the session is after it. */
+  frame(timing: {
+    readonly totalMs: number;
+    readonly stageMs: Readonly<Record<string, number>>;
+    readonly lagMs: number;
+  }): void;
+  /** A session has fallen a second behind. */
+  fellBehind(): void;
   audio(direction: "input" | "output", seconds: number): void;
   error(code: ErrorCode): void;
 }
@@ -26,6 +33,8 @@ export interface DuplexConnectionOptions {
   readonly ids: IdSource;
   readonly log: Log;
   readonly limits?: Partial<DuplexLimits>;
+  /** Unsent bytes after which a peer counts as not reading. Default 16 MiB. */
+  readonly unsentBytesMax?: number;
   readonly observer?: DuplexObserver;
 }
 
@@ -37,6 +46,10 @@ interface Farewell {
 const NORMAL: Farewell = { code: 1000, reason: "" };
 const QUIET: Farewell = { code: 1008, reason: "no message came for too long" };
 const FAULT: Farewell = { code: 1011, reason: "the model failed" };
+const DEAF: Farewell = { code: 1008, reason: "client_too_slow" };
+
+const FRAME_MS = 80;
+const UNSENT_BYTES_MAX = 16 * 1024 * 1024;
 
 export class DuplexConnection {
   readonly id: string;
@@ -44,11 +57,10 @@ export class DuplexConnection {
   readonly #dialect: VoiceChatDialect;
   readonly #session: DuplexSession;
   readonly #log: Log;
+  readonly #pace = new Pace(FRAME_MS);
   #farewell: Farewell = NORMAL;
-  #stop: () => void = () => {};
-  readonly #stopped: Promise<"stopped"> = new Promise((resolve) => {
-    this.#stop = () => resolve("stopped");
-  });
+  #isStopped = false;
+  #onStop: () => void = () => {};
 
   constructor(options: DuplexConnectionOptions) {
     const { engine, clock, ids, log, limits = {} } = options;
@@ -83,17 +95,27 @@ export class DuplexConnection {
   }
 
   async #read(): Promise<void> {
-    const messages = this.#options.transport.incoming[Symbol.asyncIterator]();
-    let next = messages.next();
+    const { incoming, gone } = this.#options.transport;
+    // A peer that goes while the model works for it, with more to read behind that, is noticed at once.
+    void gone?.then(() => this.#stop());
+    const messages = incoming[Symbol.asyncIterator]();
     for (;;) {
-      const message = await Promise.race([next, this.#stopped]);
-      if (message === "stopped" || message.done === true) return;
-      // One message is read ahead: a peer that goes while the model works for it is noticed.
-      next = messages.next();
-      const gone = next.then((result) => (result.done === true ? ("stopped" as const) : new Promise<never>(() => {})));
-      const work = this.#receive(message.value).then(() => "done" as const);
-      if ((await Promise.race([work, gone, this.#stopped])) === "stopped") return;
+      const message = await this.#unlessStopped(messages.next());
+      if (message === null || message.done === true) return;
+      if ((await this.#unlessStopped(this.#receive(message.value))) === null) return;
     }
+  }
+  /** Null as soon as the session is to end. Not a race of promises: a long session would pile up its losers. */
+  #unlessStopped<T>(work: Promise<T>): Promise<T | null> {
+    return new Promise((resolve, reject) => {
+      this.#onStop = () => resolve(null);
+      if (this.#isStopped) resolve(null);
+      work.then(resolve, reject);
+    });
+  }
+  #stop(): void {
+    this.#isStopped = true;
+    this.#onStop();
   }
   async #receive(message: TransportMessage): Promise<void> {
     if (message.type === "audio") return;
@@ -102,7 +124,7 @@ export class DuplexConnection {
       const { code, message: text } = decoded.refusal;
       this.#options.observer?.error(code);
       this.#session.touch();
-      this.#options.transport.send(this.#dialect.encodeError(code, text));
+      this.#send(this.#dialect.encodeError(code, text));
       return;
     }
     const { command } = decoded;
@@ -112,18 +134,39 @@ export class DuplexConnection {
   #emit(event: DuplexEvent): void {
     this.#observe(event);
     const text = this.#dialect.encode(event);
-    if (text !== null) this.#options.transport.send(text);
+    if (text !== null) this.#send(text);
     if (event.type !== "closed") return;
     if (event.reason !== "ended") this.#farewell = event.reason === "expired" ? QUIET : FAULT;
     this.#stop();
   }
+  #send(text: string): void {
+    const { transport, observer, unsentBytesMax = UNSENT_BYTES_MAX } = this.#options;
+    transport.send(text);
+    const { bufferedBytes } = transport;
+    if (bufferedBytes <= unsentBytesMax || this.#farewell === DEAF) return;
+    observer?.error("client_too_slow");
+    this.#log.warn({ code: "client_too_slow", bufferedBytes }, "the client does not read what it is sent");
+    this.#farewell = DEAF;
+    this.#stop();
+  }
   #observe(event: DuplexEvent): void {
     const { observer } = this.#options;
-    if (event.type === "frame.timing") observer?.frame(event);
+    if (event.type === "frame.timing") this.#measure(event.totalMs, event.stageMs);
     else if (event.type === "frame.audio") observer?.audio("output", event.pcm.length / event.hz);
     else if ("error" in event) {
       observer?.error(event.error.code);
       this.#log.warn({ code: event.error.code }, event.error.message);
     }
+  }
+  #measure(totalMs: number, stageMs: Readonly<Record<string, number>>): void {
+    const { observer } = this.#options;
+    const change = this.#pace.frame(totalMs);
+    const { lagMs } = this.#pace;
+    observer?.frame({ totalMs, stageMs, lagMs });
+    const facts = { lagMs: Math.round(lagMs), frameMs: Math.round(totalMs) };
+    if (change === "behind") {
+      observer?.fellBehind();
+      this.#log.warn(facts, "the model falls behind the clock: a frame of 80 ms takes longer than that");
+    } else if (change === "caught-up") this.#log.info(facts, "the model has caught up with the clock");
   }
 }

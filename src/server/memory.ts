@@ -22,6 +22,8 @@ export class MemoryTransport implements Transport {
   readonly audioPath: AudioPath;
   readonly client: MemoryClient;
   readonly incoming: Queue<TransportMessage>;
+  readonly gone: Promise<void>;
+  leave: () => void = () => {};
   /** What counts as unread; a test may raise it. */
   bufferedBytes = 0;
   closed: { readonly code: number; readonly reason: string } | null = null;
@@ -32,6 +34,9 @@ export class MemoryTransport implements Transport {
     this.audioPath = options.audioPath;
     this.#clock = options.clock;
     this.incoming = new Queue(options.messagesMax ?? MESSAGES_MAX);
+    this.gone = new Promise((resolve) => {
+      this.leave = resolve;
+    });
     this.client = new MemoryClient(this);
   }
   get unplayedMs(): number {
@@ -52,6 +57,7 @@ export class MemoryTransport implements Transport {
   close(code: number, reason: string): Promise<void> {
     this.closed ??= { code, reason };
     this.incoming.close();
+    this.leave();
     this.client.ended();
     return Promise.resolve();
   }
@@ -77,6 +83,7 @@ export class MemoryClient {
   }
   close(): void {
     this.#transport.incoming.close();
+    this.#transport.leave();
   }
   /** Resolves when `test` holds for what has come so far, or the transport has ended. */
   async until(test: (texts: readonly string[]) => boolean): Promise<void> {

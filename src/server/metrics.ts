@@ -9,6 +9,11 @@ export type TurnStage = (typeof TURN_STAGES)[number];
 /** Seconds. People notice from 0.2 on, wait uneasily from 0.7 and give up after some seconds: that is where they lie dense. */
 const LATENCY_BUCKETS = [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.85, 1, 1.5, 2, 3, 5, 10, 30];
 
+/** One frame of the full-duplex model. */
+const FRAME_MS = 80;
+/** The realtime factor is a mean that forgets: this is the share of the newest frame, so it looks back about 2 s. */
+const NEWEST_SHARE = 1 / 25;
+
 const FRAME_BUCKETS = [0.005, 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.15, 0.25, 0.5, 1, 2, 5];
 
 export interface UsageTotals {
@@ -35,6 +40,11 @@ export class Metrics {
   readonly #audio: Counter<"direction">;
   readonly #errors: Counter<"code">;
   readonly #frames: Histogram<"stage">;
+  readonly #lateFrames: Counter;
+  readonly #sessionsBehind: Counter;
+  readonly #realtimeFactor: Gauge;
+  readonly #lag: Gauge;
+  #meanFrameMs: number | null = null;
   readonly #totals = {
     sessions: 0,
     turns: 0,
@@ -76,6 +86,18 @@ export class Metrics {
       buckets: FRAME_BUCKETS,
       registers,
     });
+    this.#lateFrames = counter("late_frames_total", "Frames of the full-duplex model that took more than 80 ms.");
+    this.#sessionsBehind = counter("sessions_behind_total", "Times that a session fell a second behind the clock.");
+    this.#realtimeFactor = new Gauge({
+      name: "antiphon_realtime_factor",
+      help: "Time of a frame over its 80 ms, about the last two seconds of frames; above 1 is slower than real time.",
+      registers,
+    });
+    this.#lag = new Gauge({
+      name: "antiphon_lag_seconds",
+      help: "How late the full-duplex model answers whoever speaks without a pause, after the newest frame.",
+      registers,
+    });
     collectDefaultMetrics({ register: this.#registry, prefix: "antiphon_" });
   }
   sessionOpened(transport: string): void {
@@ -85,6 +107,7 @@ export class Metrics {
   }
   sessionClosed(seconds: number): void {
     this.#sessionsOpen.dec();
+    this.#lag.set(0);
     this.#sessionSeconds.observe(seconds);
   }
   /** Milliseconds from the end of the user's speech; a stage that was not reached is absent. */
@@ -109,9 +132,23 @@ export class Metrics {
     this.#totals[`${direction}_audio_seconds`] += seconds;
   }
   /** One frame of the full-duplex model. */
-  frame({ totalMs, stageMs }: { readonly totalMs: number; readonly stageMs: Readonly<Record<string, number>> }): void {
+  frame(timing: {
+    readonly totalMs: number;
+    readonly stageMs: Readonly<Record<string, number>>;
+    readonly lagMs: number;
+  }): void {
+    const { totalMs, stageMs, lagMs } = timing;
     this.#frames.observe({ stage: "total" }, totalMs / 1000);
     for (const [stage, ms] of Object.entries(stageMs)) this.#frames.observe({ stage }, ms / 1000);
+    if (totalMs > FRAME_MS) this.#lateFrames.inc();
+    const before = this.#meanFrameMs ?? totalMs;
+    this.#meanFrameMs = before + NEWEST_SHARE * (totalMs - before);
+    this.#realtimeFactor.set(this.#meanFrameMs / FRAME_MS);
+    this.#lag.set(lagMs / 1000);
+  }
+  /** A session fell a second behind. */
+  fellBehind(): void {
+    this.#sessionsBehind.inc();
   }
   error(code: ErrorCode): void {
     this.#errors.inc({ code });

@@ -155,7 +155,8 @@ class AntiphonServer implements Server {
     const reception = new Reception({
       ...shared,
       gate: new Gate(config.apiKey, secrets),
-      modelAliases: config.modelAliases,
+      // A checkpoint has the names of `--alias`; OpenAI's would promise another dialect.
+      modelAliases: config.model === null ? config.modelAliases : [],
       connect: sessions.connect,
     });
     const calls = new Calls({

@@ -17,6 +17,8 @@ export interface Transport {
   readonly audioPath: AudioPath;
   /** Ends when the peer is gone or the transport was closed. */
   readonly incoming: AsyncIterable<TransportMessage>;
+  /** Resolves when the peer is gone, though messages of its may still wait in `incoming`. Absent where that never is. */
+  readonly gone?: Promise<void>;
   send(text: string): void;
   /** Only where `audioPath` is `track`: queues mono f32 for the line. */
   sendAudio(pcm: Float32Array, hz: number): void;

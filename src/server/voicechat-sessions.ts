@@ -18,14 +18,26 @@ export interface VoiceChatSessionsOptions {
   readonly clock?: Clock;
   readonly ids?: IdSource;
   readonly limits?: Partial<DuplexLimits>;
+  /** Unsent bytes after which a peer counts as not reading. Default 16 MiB. */
+  readonly unsentBytesMax?: number;
 }
 
 /** What the server calls when it makes sessions: see `ServerOptions.sessions`. */
 export function voiceChatSessions(options: VoiceChatSessionsOptions): SessionMaker {
-  const { log, clock = systemClock, ids = randomId, limits = {} } = options;
+  const { log, clock = systemClock, ids = randomId, limits = {}, unsentBytesMax } = options;
+  const pace = unsentBytesMax === undefined ? {} : { unsentBytesMax };
   return (engine: () => Engine, observer) => ({
     connect(transport): RunningSession {
-      const connection = new DuplexConnection({ transport, engine: engine(), clock, ids, log, limits, observer });
+      const connection = new DuplexConnection({
+        transport,
+        engine: engine(),
+        clock,
+        ids,
+        log,
+        limits,
+        ...pace,
+        observer,
+      });
       return {
         run: () => connection.run(),
         leave: () => connection.leave(),

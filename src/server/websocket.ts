@@ -15,8 +15,9 @@ export interface WebSocketTransportOptions {
   readonly limits: WebSocketLimits;
 }
 
-/** Messages read ahead of the session. Beyond this the socket is not read, and TCP slows the peer down. */
+/** What is read ahead of the session. Beyond either the socket is not read, and TCP slows the peer down. */
 const READ_AHEAD_MESSAGES = 64;
+const READ_AHEAD_CHARACTERS = 4 * 1024 * 1024;
 /** The queue also takes what was in flight when reading stopped: all frames of one read of the socket. */
 const QUEUE_MESSAGES_MAX = 65_536;
 const UNANSWERED_PINGS_MAX = 2;
@@ -26,11 +27,13 @@ export class WebSocketTransport implements Transport {
   readonly kind = "websocket";
   readonly audioPath = "events";
   readonly unplayedMs = 0;
+  readonly gone: Promise<void>;
   readonly #socket: WebSocket;
   readonly #clock: Clock;
   readonly #limits: WebSocketLimits;
   readonly #queue = new Queue<TransportMessage>(QUEUE_MESSAGES_MAX);
-  readonly #closed: Promise<void>;
+  /** In the queue. */
+  #waitingCharacters = 0;
   #unansweredPings = 0;
   #cancelPing: () => void = () => {};
 
@@ -38,7 +41,7 @@ export class WebSocketTransport implements Transport {
     this.#socket = options.socket;
     this.#clock = options.clock;
     this.#limits = options.limits;
-    this.#closed = new Promise((resolve) => this.#socket.once("close", () => resolve()));
+    this.gone = new Promise((resolve) => this.#socket.once("close", () => resolve()));
     this.#socket.on("message", (data) => this.#receive(data));
     this.#socket.on("pong", () => {
       this.#unansweredPings = 0;
@@ -73,18 +76,24 @@ export class WebSocketTransport implements Transport {
         .replace(/\uFFFD$/, ""),
     );
     const cancel = this.#clock.schedule(CLOSE_TIMEOUT_MS, () => this.#socket.terminate());
-    await this.#closed;
+    await this.gone;
     cancel();
   }
   #receive(data: RawData): void {
-    this.#queue.push({ type: "text", text: toText(data) });
-    if (this.#queue.size >= READ_AHEAD_MESSAGES) this.#socket.pause();
+    const text = toText(data);
+    if (!this.#queue.push({ type: "text", text })) return;
+    this.#waitingCharacters += text.length;
+    if (this.#isAhead(1)) this.#socket.pause();
   }
   async *#read(): AsyncGenerator<TransportMessage> {
     for await (const message of this.#queue) {
-      if (this.#socket.isPaused && this.#queue.size < READ_AHEAD_MESSAGES / 2) this.#socket.resume();
+      if (message.type === "text") this.#waitingCharacters -= message.text.length;
+      if (this.#socket.isPaused && !this.#isAhead(0.5)) this.#socket.resume();
       yield message;
     }
+  }
+  #isAhead(share: number): boolean {
+    return this.#queue.size >= share * READ_AHEAD_MESSAGES || this.#waitingCharacters >= share * READ_AHEAD_CHARACTERS;
   }
   #schedulePing(): void {
     this.#cancelPing = this.#clock.schedule(this.#limits.pingMs, () => {
