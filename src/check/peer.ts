@@ -10,7 +10,7 @@ import { textAt, typesOf, type WireEvent } from "./wire.ts";
 
 export interface PeerSettings {
   readonly clock: Clock;
-  /** How long an event may take. */
+  /** How long nothing may come while something should. */
   readonly timeoutMs: number;
   /** How much faster than people speech is sent; 0 for as fast as it goes. */
   readonly pace: number;
@@ -136,40 +136,31 @@ export class Peer {
   async close(): Promise<void> {
     await this.#line.close();
   }
-  /** True when the server has ended the connection, false when it still stands after the time an event may take. */
-  async ended(): Promise<boolean> {
-    try {
-      await this.#next("the end", () => false);
-    } catch {
-      return this.#ended;
-    }
-    return false;
-  }
 
   async #next(what: string, take: (event: WireEvent) => boolean): Promise<WireEvent> {
     const from = this.#seen;
-    let late = false;
-    const cancel = this.#settings.clock.schedule(this.#settings.timeoutMs, () => {
-      late = true;
-      this.#wake();
-    });
-    try {
-      for (;;) {
-        while (this.#seen < this.events.length) {
-          const event = this.events[this.#seen++] as WireEvent;
-          if (take(event)) return event;
-        }
-        if (this.#fault !== null) throw this.#fault;
-        const passed = typesOf(this.events.slice(from).slice(-NAMED_EVENTS));
-        if (this.#ended) throw new Unmet(what, `the end of the connection, after ${passed}`);
-        if (late) throw new Unmet(what, `none within ${this.#settings.timeoutMs} ms, but ${passed}`);
-        await new Promise<void>((resolve) => {
-          this.#wake = resolve;
-        });
+    for (;;) {
+      while (this.#seen < this.events.length) {
+        const event = this.events[this.#seen++] as WireEvent;
+        if (take(event)) return event;
       }
-    } finally {
-      cancel();
+      if (this.#fault !== null) throw this.#fault;
+      const passed = (): string => typesOf(this.events.slice(from).slice(-NAMED_EVENTS));
+      if (this.#ended) throw new Unmet(what, `the end of the connection, after ${passed()}`);
+      if (!(await this.#arrival())) {
+        throw new Unmet(what, `nothing for ${this.#settings.timeoutMs} ms, after ${passed()}`);
+      }
     }
+  }
+  /** True when something has come or the connection has ended, false when neither happened for as long as it may take. */
+  #arrival(): Promise<boolean> {
+    return new Promise((resolve) => {
+      const cancel = this.#settings.clock.schedule(this.#settings.timeoutMs, () => resolve(false));
+      this.#wake = () => {
+        cancel();
+        resolve(true);
+      };
+    });
   }
   async #read(): Promise<void> {
     for await (const text of this.#line.texts) {

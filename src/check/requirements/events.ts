@@ -20,10 +20,6 @@ function tour(check: Check): Promise<readonly WireEvent[]> {
 
 async function converse({ open, question }: Check): Promise<readonly WireEvent[]> {
   const peer = await open();
-  const item = { id: "check_a", type: "message", role: "user", content: [{ type: "input_text", text: "Hello." }] };
-  peer.send({ type: "conversation.item.create", item });
-  await peer.next("conversation.item.done");
-  await say(peer, { output_modalities: ["text"], metadata: { topic: "check" } });
   const spoken = await say(peer, { output_modalities: ["audio"] });
   const item_id = textAt(spoken.done, "response.output.0.id");
   peer.send({ type: "conversation.item.truncate", item_id, content_index: 0, audio_end_ms: 0 });
@@ -32,6 +28,10 @@ async function converse({ open, question }: Check): Promise<readonly WireEvent[]
   await peer.next("conversation.item.retrieved");
   peer.send({ type: "conversation.item.delete", item_id });
   await peer.next("conversation.item.deleted");
+  const item = { id: "check_a", type: "message", role: "user", content: [{ type: "input_text", text: "Hello." }] };
+  peer.send({ type: "conversation.item.create", item });
+  await peer.next("conversation.item.done");
+  await say(peer, { output_modalities: ["text"], metadata: { topic: "check" } });
   const tool = {
     type: "function",
     name: "get_time",
