@@ -225,9 +225,17 @@ function pipelineOptions(): OptionTable<Omit<Config, ServerKeys | DuplexKeys | M
 const MODEL_ALIASES = [
   "gpt-realtime",
   "gpt-realtime-mini",
+  "gpt-realtime-1.5",
+  "gpt-realtime-2",
+  "gpt-realtime-2.1",
+  "gpt-realtime-2.1-mini",
   "gpt-4o-realtime-preview",
+  "gpt-4o-mini-realtime-preview",
   "gpt-4o-transcribe",
   "gpt-4o-mini-transcribe",
+  "gpt-transcribe",
+  "gpt-live-transcribe",
+  "gpt-realtime-whisper",
   "whisper-1",
 ];
 

@@ -115,7 +115,7 @@ const PCM_24K: AudioFormat = { encoding: "pcm16", hz: 24_000 };
 export function defaultSettings(
   type: SessionSettings["type"],
   capabilities: EngineCapabilities,
-  overrides: Partial<Pick<SessionSettings, "model" | "instructions" | "voice" | "transcription">> = {},
+  overrides: Partial<Pick<SessionSettings, "model" | "instructions" | "transcription">> = {},
 ): SessionSettings {
   const model = overrides.model ?? capabilities.models[0] ?? "antiphon";
   return {

@@ -20,6 +20,7 @@ import type {
   WireTruncation,
   WireTurnDetection,
 } from "../protocol/openai/client-types.ts";
+import { isServed } from "../protocol/openai/model-name.ts";
 import type {
   WireEffectiveAudioInput,
   WireEffectiveSession,
@@ -31,7 +32,8 @@ import type {
 const OPENAI_VOICES = ["alloy", "ash", "ballad", "coral", "echo", "sage", "shimmer", "verse", "marin", "cedar"];
 
 /** OpenAI's own transcription models; each stands for the engine's speech recognition here. */
-const OPENAI_TRANSCRIBERS = /^(whisper-1|gpt-4o(-mini)?-transcribe(-\d{4}-\d{2}-\d{2})?|gpt-realtime-whisper)$/;
+const OPENAI_TRANSCRIBERS =
+  /^(whisper-1|gpt-(4o-|4o-mini-|live-)?transcribe(-\d{4}-\d{2}-\d{2})?|gpt-realtime-whisper)$/;
 
 /** The voice where none has a name. */
 const UNNAMED_VOICE = "default";
@@ -57,7 +59,7 @@ function readRealtime(
   capabilities: EngineCapabilities,
 ): SettingsPatch | ClientError {
   const { model } = session;
-  if (model !== undefined && model !== current.model && !capabilities.models.includes(model)) {
+  if (model !== undefined && model !== current.model && !isServed(model, capabilities.models)) {
     const served = [...new Set([current.model, ...capabilities.models])].join(", ");
     const message = `The model '${model}' is not served here; the models are: ${served}.`;
     return new ClientError("model_not_found", message, "session.model");

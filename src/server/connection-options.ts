@@ -45,7 +45,6 @@ export interface SessionStart {
   /** The id that the client asked for, checked by the server; null for the engine's first. */
   readonly model: string | null;
   readonly instructions?: string;
-  readonly voice?: string;
   /** A configuration that came with the request for the session, such as that of a client secret. */
   readonly configuration?: WireSession | null;
 }

@@ -152,11 +152,10 @@ export class Connection {
   }
   #defaultSettings(): SessionSettings {
     const { engine, session } = this.#options;
-    const { type, model, instructions, voice } = session;
+    const { type, model, instructions } = session;
     return defaultSettings(type, engine.capabilities, {
       ...(model === null ? {} : { model }),
       ...(instructions === undefined ? {} : { instructions }),
-      ...(voice === undefined ? {} : { voice }),
     });
   }
   /** @throws {ClientError} for a configuration that a `session.update` would refuse. */

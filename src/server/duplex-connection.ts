@@ -43,10 +43,13 @@ interface Farewell {
   readonly reason: string;
 }
 
-const NORMAL: Farewell = { code: 1000, reason: "" };
-const QUIET: Farewell = { code: 1008, reason: "no message came for too long" };
-const FAULT: Farewell = { code: 1011, reason: "the model failed" };
-const DEAF: Farewell = { code: 1008, reason: "client_too_slow" };
+/** How a session ends, as its peer sees it. docs/voicechat-protocol.md lists them. */
+export const FAREWELLS: Readonly<Record<"ended" | "expired" | "failed" | "deaf", Farewell>> = {
+  ended: { code: 1000, reason: "" },
+  expired: { code: 1008, reason: "no message came for too long" },
+  failed: { code: 1011, reason: "the model failed" },
+  deaf: { code: 1008, reason: "client_too_slow" },
+};
 
 const FRAME_MS = 80;
 const UNSENT_BYTES_MAX = 16 * 1024 * 1024;
@@ -58,7 +61,7 @@ export class DuplexConnection {
   readonly #session: DuplexSession;
   readonly #log: Log;
   readonly #pace = new Pace(FRAME_MS);
-  #farewell: Farewell = NORMAL;
+  #farewell: Farewell = FAREWELLS.ended;
   #isStopped = false;
   #onStop: () => void = () => {};
 
@@ -78,7 +81,7 @@ export class DuplexConnection {
       await this.#read();
     } catch (error) {
       this.#log.error({ code: toAppError(error).code, stack: (error as Error).stack }, "connection failed");
-      this.#farewell = FAULT;
+      this.#farewell = FAREWELLS.failed;
     }
     await this.#session.close().catch((error: unknown) => {
       this.#log.error({ code: toAppError(error).code }, "the engine stream did not close");
@@ -136,17 +139,17 @@ export class DuplexConnection {
     const text = this.#dialect.encode(event);
     if (text !== null) this.#send(text);
     if (event.type !== "closed") return;
-    if (event.reason !== "ended") this.#farewell = event.reason === "expired" ? QUIET : FAULT;
+    if (this.#farewell === FAREWELLS.ended) this.#farewell = FAREWELLS[event.reason];
     this.#stop();
   }
   #send(text: string): void {
     const { transport, observer, unsentBytesMax = UNSENT_BYTES_MAX } = this.#options;
     transport.send(text);
     const { bufferedBytes } = transport;
-    if (bufferedBytes <= unsentBytesMax || this.#farewell === DEAF) return;
+    if (bufferedBytes <= unsentBytesMax || this.#farewell === FAREWELLS.deaf) return;
     observer?.error("client_too_slow");
     this.#log.warn({ code: "client_too_slow", bufferedBytes }, "the client does not read what it is sent");
-    this.#farewell = DEAF;
+    this.#farewell = FAREWELLS.deaf;
     this.#stop();
   }
   #observe(event: DuplexEvent): void {

@@ -17,7 +17,7 @@ import type { SessionRequest } from "./reception.ts";
 import type { SessionMaker } from "./server.ts";
 
 export interface RealtimeSessionsOptions {
-  readonly config: Pick<Config, "instructions" | "voice" | "idleTimeoutMs" | "sessionMaxMs" | "unsentBytesMax">;
+  readonly config: Pick<Config, "instructions" | "idleTimeoutMs" | "sessionMaxMs" | "unsentBytesMax">;
   readonly log: Log;
   readonly clock?: Clock;
   readonly ids?: IdSource;
@@ -43,16 +43,15 @@ export function realtimeSessions(options: RealtimeSessionsOptions): SessionMaker
   });
 }
 
-type Defaults = Pick<Config, "instructions" | "voice">;
+type Defaults = Pick<Config, "instructions">;
 
 /** @throws {ClientError} for a bound configuration that a `session.update` would refuse. */
-function startOf(request: SessionRequest, { instructions, voice }: Defaults): SessionStart {
+function startOf(request: SessionRequest, { instructions }: Defaults): SessionStart {
   const { type, model, session } = request;
   return {
     type,
     model,
     ...(instructions === null ? {} : { instructions }),
-    ...(voice === null ? {} : { voice }),
     configuration: session === null ? null : parseSession({ type, ...session }),
   };
 }
@@ -61,7 +60,7 @@ function startOf(request: SessionRequest, { instructions, voice }: Defaults): Se
 function effective(
   engine: Engine,
   raw: Readonly<Record<string, unknown>>,
-  { instructions, voice }: Defaults,
+  { instructions }: Defaults,
   facts: Parameters<typeof writeSession>[1],
 ): ReturnType<typeof writeSession> {
   const session = parseSession({ type: "realtime", ...raw });
@@ -70,7 +69,6 @@ function effective(
   const defaults = defaultSettings(session.type, capabilities, {
     ...(model === undefined ? {} : { model }),
     ...(instructions === null ? {} : { instructions }),
-    ...(voice === null ? {} : { voice }),
   });
   const patch = readSession(session, defaults, capabilities);
   if (patch instanceof ClientError) throw patch;

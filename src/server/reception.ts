@@ -3,6 +3,7 @@
  * thrown as an AppError; the caller says it in its own way (an HTTP status, an event and a close code).
  */
 import { ClientError } from "../errors.ts";
+import { isServed } from "../protocol/openai/model-name.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Log } from "../util/log.ts";
 import type { Admission, Guest } from "./admission.ts";
@@ -43,8 +44,6 @@ export interface ReceptionOptions {
   readonly metrics: Metrics;
   readonly clock: Clock;
   readonly log: Log;
-  /** Names under which the engine's first model is served as well. */
-  readonly modelAliases: readonly string[];
   readonly connect: ConnectSession;
 }
 
@@ -60,8 +59,7 @@ export class Reception {
   }
   /** Every id that `?model=` may name, the default first. @throws {AppError} server_loading. */
   servedModels(): readonly string[] {
-    const { models } = this.#options.readiness.engine().capabilities;
-    return [...new Set([...models, ...this.#options.modelAliases])];
+    return this.#options.readiness.engine().capabilities.models;
   }
   /**
    * Reads `?model=` and `?intent=`, and what the access is bound to.
@@ -79,7 +77,7 @@ export class Reception {
   checkModel(name: unknown): string {
     const served = this.servedModels();
     if (name === undefined) return served[0] as string;
-    if (typeof name === "string" && served.includes(name)) return name;
+    if (typeof name === "string" && isServed(name, served)) return name;
     const message = `The model "${String(name).slice(0, 100)}" is not served here; served are: ${served.join(", ")}.`;
     throw new ClientError("model_not_found", message, "model");
   }

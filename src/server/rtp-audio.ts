@@ -10,8 +10,8 @@ import { type Clock, samplesToMs } from "../util/clock.ts";
 
 export const LINE_HZ = 48_000;
 /** What libwebrtc takes at a time. */
-export const PIECE_SAMPLES: number = LINE_HZ / 100;
-export const FRAME_MS = 20;
+const PIECE_SAMPLES = LINE_HZ / 100;
+const FRAME_MS = 20;
 const FRAME_SAMPLES = (LINE_HZ * FRAME_MS) / 1000;
 /** A frame that is later than this is not made up for: its time has passed, and the line begins anew. */
 const LATENESS_MAX_MS = 60;

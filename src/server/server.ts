@@ -30,6 +30,7 @@ import { Readiness } from "./readiness.ts";
 import { type ConnectSession, Reception } from "./reception.ts";
 import { type App, createApp, type RouteGroup } from "./routes.ts";
 import { clientSecretRoutes, type DescribeSession } from "./secret-routes.ts";
+import { servedEngine } from "./served-engine.ts";
 import { loadTls, selfSignedTls, type TlsIdentity } from "./tls.ts";
 import { type ExplainRefusal, Upgrades } from "./upgrade.ts";
 import { WebRtc } from "./webrtc.ts";
@@ -155,8 +156,6 @@ class AntiphonServer implements Server {
     const reception = new Reception({
       ...shared,
       gate: new Gate(config.apiKey, secrets),
-      // A checkpoint has the names of `--alias`; OpenAI's would promise another dialect.
-      modelAliases: config.model === null ? config.modelAliases : [],
       connect: sessions.connect,
     });
     const calls = new Calls({
@@ -185,11 +184,20 @@ class AntiphonServer implements Server {
   }
   async #load(load: LoadEngine): Promise<Engine> {
     try {
-      const engine = await load((waitingFor) => this.#readiness.loading(waitingFor));
+      const loaded = await load((waitingFor) => this.#readiness.loading(waitingFor));
+      const engine = await this.#serve(loaded);
       this.#readiness.ready(engine);
       return engine;
     } catch (error) {
       this.#readiness.failed(toAppError(error));
+      throw error;
+    }
+  }
+  async #serve(loaded: Engine): Promise<Engine> {
+    try {
+      return servedEngine(loaded, this.#config);
+    } catch (error) {
+      await loaded[Symbol.asyncDispose]();
       throw error;
     }
   }

@@ -11,7 +11,7 @@ import type { RunningSession } from "./reception.ts";
 import type { SessionMaker } from "./server.ts";
 
 /** About 24 s of base64 PCM16; clients send 80 ms at a time. Source: spec "One session at a time". */
-const MESSAGE_BYTES_MAX = 1024 * 1024;
+export const VOICECHAT_MESSAGE_BYTES_MAX: number = 1024 * 1024;
 
 export interface VoiceChatSessionsOptions {
   readonly log: Log;
@@ -53,7 +53,7 @@ export function voiceChatSessions(options: VoiceChatSessionsOptions): SessionMak
         "A VoiceChat server makes no client secrets; connect with the API key.",
       );
     },
-    messageBytesMax: MESSAGE_BYTES_MAX,
+    messageBytesMax: VOICECHAT_MESSAGE_BYTES_MAX,
     explain: (error) => ({ text: refusalText(error, ids), code: error.code === "session_limit_reached" ? 1013 : null }),
   });
 }

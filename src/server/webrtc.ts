@@ -34,7 +34,7 @@ export interface WebRtcOptions {
 
 export interface WebRtcSettings extends Required<WebRtcOptions> {}
 
-export function resolveWebRtc(options: WebRtcOptions = {}): WebRtcSettings {
+function resolveWebRtc(options: WebRtcOptions = {}): WebRtcSettings {
   return Object.freeze({
     iceServers: options.iceServers ?? [],
     udpPorts: options.udpPorts ?? null,

@@ -41,6 +41,33 @@ describe("how a session begins", () => {
     expect(created).toMatchObject({ type: "realtime", instructions: "Be kind.", audio: { output: { voice: "amy" } } });
   });
 
+  // Clients name OpenAI's voices without thought. They got the engine's first voice in place of the operator's own.
+  test("with the server's own voice also where the client names one of OpenAI's", async () => {
+    const { client } = await opened(await start({ voice: "amy" }));
+    const audio = { output: { voice: "alloy" } };
+    client.socket.send(JSON.stringify({ type: "session.update", session: { type: "realtime", audio } }));
+    await client.nextEvent();
+    expect(await client.nextEvent()).toMatchObject({ session: { audio: { output: { voice: "amy" } } } });
+  });
+
+  test("not at all, where the server's own voice is not there", async () => {
+    await expect(start({ voice: "nobody" })).rejects.toMatchObject({ code: "config_invalid" });
+  });
+
+  /**
+   * The Agents SDK puts the model into every session.update: its default was refused, and with it the whole configuration.
+   * Names that `?model=` took were refused here too.
+   */
+  test.each(["gpt-realtime-2.1", "gpt-realtime-2025-08-28", "gpt-realtime", "scripted"])(
+    "with %s in the update, whatever the address said",
+    async (model) => {
+      const { client } = await opened(await start());
+      await client.nextEvent();
+      client.socket.send(JSON.stringify({ type: "session.update", session: { type: "realtime", model } }));
+      expect(await client.nextEvent()).toMatchObject({ type: "session.updated", session: { model } });
+    },
+  );
+
   test("for transcription alone", async () => {
     const { created } = await opened(await start(), "/v1/realtime?intent=transcription");
     expect(created).toMatchObject({ type: "transcription", object: "realtime.transcription_session" });

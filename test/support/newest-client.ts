@@ -1,30 +1,31 @@
-/** OpenAI's JavaScript client of the newest major, which wants a newer Node, in a folder of its own, made once. */
+/** OpenAI's newest JavaScript clients, which want a newer Node, in a folder of their own, made once. */
 import { execFile, spawnSync } from "node:child_process";
 import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 const NODE = `node-${process.platform}-${process.arch}`;
-const PACKAGES = [`${NODE}@22.23.5`, "openai@7.59.0", "ws@8.23.0"];
+const PACKAGES = [`${NODE}@22.23.5`, "openai@7.59.0", "@openai/agents-realtime@0.20.0", "ws@8.23.0", "zod@4.6.7"];
 const DIRECTORY = fileURLToPath(new URL("../../.cache/newest-client", import.meta.url));
 const EXAMPLE = fileURLToPath(new URL("../../examples/ask.mjs", import.meta.url));
+const PROBE = "import 'openai/realtime/ws'; import '@openai/agents-realtime';";
 const run = promisify(execFile);
 
 /** The registry carries a Node of its own for these. */
 export const hasNewestNode: boolean = process.platform === "linux" || process.platform === "darwin";
 
-/** A Node 22 and a copy of `examples/ask.mjs` that imports the newest client. */
-export async function newestClient(): Promise<{ readonly node: string; readonly script: string }> {
+/** A Node 22 and a copy of `original`, by default of `examples/ask.mjs`, that imports the newest clients. */
+export async function newestClient(original: string = EXAMPLE): Promise<{ readonly node: string; readonly script: string }> {
   const node = join(DIRECTORY, "node_modules", NODE, "bin", "node");
-  const script = join(DIRECTORY, "ask.mjs");
+  const script = join(DIRECTORY, basename(original));
   mkdirSync(DIRECTORY, { recursive: true });
-  const probe = spawnSync(node, ["--input-type=module", "--eval", "import 'openai/realtime/ws'"], { cwd: DIRECTORY });
+  const probe = spawnSync(node, ["--input-type=module", "--eval", PROBE], { cwd: DIRECTORY });
   if (probe.status !== 0) {
     writeFileSync(join(DIRECTORY, "package.json"), '{"private":true}\n');
     const flags = ["--ignore-scripts", "--no-fund", "--no-audit", "--no-package-lock"];
     await run("npm", ["install", ...flags, "--save-exact", ...PACKAGES], { cwd: DIRECTORY });
   }
-  copyFileSync(EXAMPLE, script);
+  copyFileSync(original, script);
   return { node, script };
 }
