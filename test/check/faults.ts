@@ -60,10 +60,11 @@ const speaksPcm = (decode: (bytes: Uint8Array) => Float32Array): Mutation =>
     bytesToBase64(floatToPcm16(decode(Buffer.from(String(delta), "base64")))),
   );
 
-/** The server takes every code for the same one: it hears nothing. */
-const DEAF: Mutation = reads("input_audio_buffer.append", "audio", (audio: unknown) =>
-  bytesToBase64(new Uint8Array(Buffer.from(String(audio), "base64").length).fill(0xd5)),
-);
+/** The server takes every code for the one of silence. */
+const deaf = (silence: number): Mutation =>
+  reads("input_audio_buffer.append", "audio", (audio: unknown) =>
+    bytesToBase64(new Uint8Array(Buffer.from(String(audio), "base64").length).fill(silence)),
+  );
 
 const SESSION_FAULTS: Readonly<Record<string, Mutation>> = {
   "session.created": tells("session.created", "session.instructions", undefined),
@@ -77,6 +78,9 @@ const SESSION_FAULTS: Readonly<Record<string, Mutation>> = {
   "session.push-to-talk": tells("session.updated", "session.audio.input.turn_detection", { type: "server_vad" }),
   "session.semantic-vad": tells("session.updated", "session.audio.input.turn_detection.eagerness", "auto"),
   "session.tools": tells("session.updated", "session.tool_choice", "auto"),
+  "session.max-tokens": reads("session.update", "session.max_output_tokens", (value: unknown) => value || 1),
+  "session.truncation": tells("session.updated", "session.truncation", "auto"),
+  "session.voice": reads("session.update", "session.audio.output.voice", undefined),
   "session.formats": tells("session.updated", "session.audio.output.format.type", "audio/pcm"),
 };
 
@@ -97,6 +101,7 @@ const ERROR_FAULTS: Readonly<Record<string, Mutation>> = {
 
 const ITEM_FAULTS: Readonly<Record<string, Mutation>> = {
   "item.create": tells("conversation.item.added", "item.role", "assistant"),
+  "item.kinds": tells("conversation.item.added", "item.call_id", "call_b"),
   "item.chain": tells("conversation.item.added", "previous_item_id", null),
   "item.place": reads("conversation.item.create", "previous_item_id", undefined),
   "item.place-unknown": reads("conversation.item.create", "previous_item_id", undefined),
@@ -179,6 +184,7 @@ const INPUT_FAULTS: Readonly<Record<string, Mutation>> = {
   "input.chain": tells("input_audio_buffer.committed", "previous_item_id", null),
   "input.transcript": tells("conversation.item.input_audio_transcription.completed", "transcript", ""),
   "input.transcript-deltas": omits("conversation.item.input_audio_transcription.delta"),
+  "input.untranscribed": reads("session.update", "session.audio.input.transcription", {}),
   "input.answered": reads("session.update", "session.audio.input.turn_detection.create_response", false),
   "input.unanswered": reads("session.update", "session.audio.input.turn_detection.create_response", true),
   "push.commit": adds("input_audio_buffer.committed", CREATED),
@@ -210,8 +216,8 @@ const TOOL_FAULTS: Readonly<Record<string, Mutation>> = {
   "tools.unknown-call": ignores("conversation.item.create"),
   "format.pcmu-out": speaksPcm(mulawToFloat),
   "format.pcma-out": speaksPcm(alawToFloat),
-  "format.pcmu-in": DEAF,
-  "format.pcma-in": DEAF,
+  "format.pcmu-in": deaf(0xff),
+  "format.pcma-in": deaf(0xd5),
 };
 
 const OTHER_FAULTS: Readonly<Record<string, Mutation>> = {

@@ -22,6 +22,9 @@ const LISTEN = {
 };
 const PUSH_TO_TALK = { audio: { input: { transcription: TRANSCRIPTION, turn_detection: null } } };
 
+/** For answers that the server gives of its own accord. */
+const BRIEF = { output_modalities: ["text"], instructions: "Be brief.", max_output_tokens: 120 };
+
 const TRANSCRIBED = "conversation.item.input_audio_transcription.completed";
 
 /** Says the question with silence around it, and waits for its transcript. */
@@ -201,14 +204,28 @@ const DETECTION: readonly Requirement[] = [
     },
   },
   {
+    id: "input.untranscribed",
+    title: "with transcription null there are no transcription events, and the turn is answered all the same",
+    level: "MUST",
+    source: "session.update, audio.input.transcription",
+    run: async (check) => {
+      const input = { transcription: null, turn_detection: TURN_DETECTION };
+      const peer = await check.open({ ...BRIEF, audio: { input } });
+      await peer.say(pcm16Speech(check.question.pcm), { afterMs: AFTER_MS });
+      expectOwnEnd(await peer.next("response.done"));
+      const told = peer.events.filter(({ type }) => type.includes("input_audio_transcription"));
+      expect(told.length === 0, "no transcription events", typesOf(told));
+      return "an answer";
+    },
+  },
+  {
     id: "input.answered",
     title: "a turn is answered by a response that nobody asked for",
     level: "MUST",
     source: "turn_detection, create_response",
     run: async (check) => {
       const input = { transcription: TRANSCRIPTION, turn_detection: TURN_DETECTION };
-      const limits = { output_modalities: ["text"], instructions: "Be brief.", max_output_tokens: 120 };
-      const peer = await check.open({ ...limits, audio: { input } });
+      const peer = await check.open({ ...BRIEF, audio: { input } });
       await peer.say(pcm16Speech(check.question.pcm), { afterMs: AFTER_MS });
       await peer.next("input_audio_buffer.committed");
       const done = await peer.next("response.done");

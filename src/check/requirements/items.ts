@@ -38,6 +38,14 @@ async function spoken(check: Check): Promise<{ readonly peer: Peer; readonly ite
   return { peer, itemId, ms: said.audioMs };
 }
 
+const KINDS: readonly Readonly<Record<string, unknown>>[] = [
+  { id: "check_a", type: "message", role: "system", content: [{ type: "input_text", text: "Be brief." }] },
+  { id: "check_b", type: "message", role: "user", content: [{ type: "input_text", text: "What time is it?" }] },
+  { id: "check_c", type: "message", role: "assistant", content: [{ type: "output_text", text: "Let me see." }] },
+  { id: "check_d", type: "function_call", name: "get_time", call_id: "call_a", arguments: "{}" },
+  { id: "check_e", type: "function_call_output", call_id: "call_a", output: "noon" },
+];
+
 export const ITEM_REQUIREMENTS: readonly Requirement[] = [
   {
     id: "item.create",
@@ -56,6 +64,24 @@ export const ITEM_REQUIREMENTS: readonly Requirement[] = [
         shown(at(done, "item.status")),
       );
       return "added, done";
+    },
+  },
+  {
+    id: "item.kinds",
+    title: "messages of all three roles, function calls and their outputs are taken as they are",
+    level: "MUST",
+    source: "conversation.item.create, item",
+    run: async ({ open }) => {
+      const peer = await open();
+      for (const item of KINDS) {
+        peer.send({ type: "conversation.item.create", item });
+        const added = await peer.next("conversation.item.added");
+        for (const [key, value] of Object.entries(item)) {
+          const found = at(added, `item.${key}`);
+          expect(JSON.stringify(found) === JSON.stringify(value), `item.${key} ${shown(value)}`, shown(found));
+        }
+      }
+      return `${KINDS.length} kinds`;
     },
   },
   {

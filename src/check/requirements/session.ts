@@ -28,11 +28,11 @@ function expectWhole(session: unknown): string {
   return `${WHOLE_PATHS.length} of ${WHOLE_PATHS.length} fields that clients read`;
 }
 
-/** The value at `path` of what the server says is in effect. */
-function expectAt(session: unknown, path: string, value: unknown): void {
-  const found = at(session, path);
+/** What an event or its session says at `path`. */
+function expectAt(event: unknown, path: string, value: unknown): void {
+  const found = at(event, path);
   const same = JSON.stringify(found) === JSON.stringify(value);
-  expect(same, `session.${path} to be ${shown(value)}`, shown(found));
+  expect(same, `${path} ${shown(value)}`, shown(found));
 }
 
 const TOOL = {
@@ -197,6 +197,44 @@ export const SESSION_REQUIREMENTS: readonly Requirement[] = [
         expectAt(updated, "session.audio.output.format.type", output);
       }
       return "three pairs";
+    },
+  },
+  {
+    id: "session.max-tokens",
+    title: "max_output_tokens takes 1 to 4096 and inf, and refuses what is beyond",
+    level: "MUST",
+    source: "session.update, max_output_tokens",
+    run: async ({ open }) => {
+      const peer = await open();
+      for (const max_output_tokens of [1, 4096, "inf"]) {
+        expectAt(await peer.update({ max_output_tokens }), "session.max_output_tokens", max_output_tokens);
+      }
+      const session = { type: "realtime", max_output_tokens: 0 };
+      return textAt(await peer.refusal(peer.send({ type: "session.update", session })), "error.message");
+    },
+  },
+  {
+    id: "session.truncation",
+    title: "truncation takes auto, disabled and a retention ratio",
+    level: "SHOULD",
+    source: "session.update, truncation",
+    run: async ({ open }) => {
+      const peer = await open();
+      for (const truncation of ["disabled", { type: "retention_ratio", retention_ratio: 0.8 }, "auto"]) {
+        expectAt(await peer.update({ truncation }), "session.truncation", truncation);
+      }
+      return "disabled, retention_ratio 0.8, auto";
+    },
+  },
+  {
+    id: "session.voice",
+    title: "a voice that the server does not have is refused",
+    level: "SHOULD",
+    source: "session.update, audio.output.voice",
+    run: async ({ open }) => {
+      const peer = await open();
+      const session = { type: "realtime", audio: { output: { voice: "check-no-such-voice" } } };
+      return textAt(await peer.refusal(peer.send({ type: "session.update", session })), "error.message");
     },
   },
 ];
