@@ -88,7 +88,7 @@ function refusalOf(
 }
 
 /** Schemas mark what is known but not honoured by a message that begins so. */
-export const NOT_SUPPORTED = "not supported";
+const NOT_SUPPORTED = "not supported";
 
 /** The most telling issue: inside a union, that of the branch which got furthest. */
 function deepest(issues: readonly Issue[]): Issue {

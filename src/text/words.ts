@@ -1,6 +1,4 @@
-/** Text as words: to compare what was said with what was understood, and to cut a text where a listener was cut off. */
-import { speakable } from "./speakable.ts";
-
+/** Text as words: to cut it where a listener was cut off. */
 export interface WordSpan {
   /** Lower case, compatibility forms resolved, apostrophes straight. */
   readonly word: string;
@@ -26,38 +24,6 @@ export function wordSpans(text: string): WordSpan[] {
 
 export function words(text: string): string[] {
   return wordSpans(text).map((span) => span.word);
-}
-
-export interface WordErrors {
-  readonly substitutions: number;
-  readonly deletions: number;
-  readonly insertions: number;
-  /** Words of the reference. */
-  readonly words: number;
-  /** All errors per word of the reference; above 1 where more was added than there was. 0 if both are empty. */
-  readonly rate: number;
-}
-
-/** Compares as spoken: "25 km" and "twenty-five kilometers" are the same. */
-export function wordErrors(reference: string, hypothesis: string): WordErrors {
-  const wanted = words(speakable(reference));
-  const got = words(speakable(hypothesis));
-  let row: Alignment[] = got.map((_, i) => ({ substitutions: 0, deletions: 0, insertions: i + 1 }));
-  row.unshift({ substitutions: 0, deletions: 0, insertions: 0 });
-  for (const word of wanted) {
-    const next: Alignment[] = [{ ...row[0]!, deletions: row[0]!.deletions + 1 }];
-    for (const [i, other] of got.entries()) {
-      const diagonal = row[i]!;
-      const matched = word === other ? diagonal : { ...diagonal, substitutions: diagonal.substitutions + 1 };
-      const deleted = { ...row[i + 1]!, deletions: row[i + 1]!.deletions + 1 };
-      const inserted = { ...next[i]!, insertions: next[i]!.insertions + 1 };
-      next.push([matched, deleted, inserted].reduce((best, one) => (errorsOf(one) < errorsOf(best) ? one : best)));
-    }
-    row = next;
-  }
-  const best = row.at(-1)!;
-  const errors = errorsOf(best);
-  return { ...best, words: wanted.length, rate: wanted.length === 0 ? (errors > 0 ? 1 : 0) : errors / wanted.length };
 }
 
 /**
@@ -86,16 +52,6 @@ export function heardText(text: string, fraction: number): string {
   if (heard === spans.length) return text;
   const end = spans[heard - 1]!.end;
   return text.slice(0, end) + (/^[^\s\p{L}\p{N}([{<"“‘«]*/u.exec(text.slice(end, spans[heard]!.start))?.[0] ?? "");
-}
-
-interface Alignment {
-  readonly substitutions: number;
-  readonly deletions: number;
-  readonly insertions: number;
-}
-
-function errorsOf(alignment: Alignment): number {
-  return alignment.substitutions + alignment.deletions + alignment.insertions;
 }
 
 function normalized(word: string): string {

@@ -61,23 +61,5 @@ export class ManualClock implements Clock {
   }
 }
 
-/** Media time of one stream: samples seen so far at a fixed rate. */
-export class SampleClock {
-  readonly hz: number;
-  #samples = 0;
-  constructor(hz: number) {
-    this.hz = hz;
-  }
-  advance(samples: number): void {
-    this.#samples += samples;
-  }
-  get samples(): number {
-    return this.#samples;
-  }
-  get ms(): number {
-    return samplesToMs(this.#samples, this.hz);
-  }
-}
-
 export const samplesToMs = (samples: number, hz: number): number => (samples * 1000) / hz;
 export const msToSamples = (ms: number, hz: number): number => Math.round((ms * hz) / 1000);

@@ -13,8 +13,8 @@ import {
   QUESTIONS,
   questionFile,
   transcribe,
-  wordErrors,
 } from "../support/live-server.ts";
+import { wordErrors } from "../support/word-errors.ts";
 
 // Functions given to the page run there; tests are compiled without the browser's types.
 // biome-ignore lint/suspicious/noExplicitAny: see above
@@ -47,11 +47,11 @@ describe.skipIf(!hasChromium)("Chromium", () => {
       await page.waitForFunction(() => document.body.dataset.phase === "listening", undefined, { timeout: 60_000 });
       const [question, answer] = await page.locator("#captions .caption p").allTextContents();
       const asked = wordErrors(QUESTIONS["capital"]!, question!);
-      expect(asked.wrong).toBeLessThanOrEqual(1);
+      expect(asked.errors).toBeLessThanOrEqual(1);
       const heard = await transcribe(server, Buffer.from(await page.evaluate(() => window.takeAudio()), "base64"));
-      const { wrong, total } = wordErrors(answer!, heard);
+      const { rate } = wordErrors(answer!, heard);
       // Through Opus and the smallest recognizer, of a few words.
-      expect(wrong / total, `said "${answer}", heard "${heard}"`).toBeLessThanOrEqual(0.35);
+      expect(rate, `said "${answer}", heard "${heard}"`).toBeLessThanOrEqual(0.35);
     } finally {
       await browser.close();
     }
@@ -70,7 +70,7 @@ describe.skipIf(!hasChromium)("Chromium", () => {
       });
       const history = await page.evaluate(talkWithAgentsSdk, { url: `${server.url}/v1/realtime/calls`, key: value });
       expect(history.map(({ role }) => role)).toEqual(["user", "assistant"]);
-      expect(wordErrors(QUESTIONS["capital"]!, history[0]!.text).wrong).toBeLessThanOrEqual(1);
+      expect(wordErrors(QUESTIONS["capital"]!, history[0]!.text).errors).toBeLessThanOrEqual(1);
       expect(history[1]!.text).not.toBe("");
     } finally {
       await browser.close();
@@ -87,7 +87,7 @@ it.skipIf(!existsSync(PYTHON))(
     const result = JSON.parse(stdout) as Record<string, unknown>;
     expect(result).toMatchObject({ status: 201, response: "cancelled", hangup: 200 });
     expect(result["location"]).toMatch(/^\/v1\/realtime\/calls\/rtc_/);
-    expect(wordErrors(QUESTIONS["story"]!, String(result["transcript"])).wrong).toBeLessThanOrEqual(2);
+    expect(wordErrors(QUESTIONS["story"]!, String(result["transcript"])).errors).toBeLessThanOrEqual(2);
   },
 );
 

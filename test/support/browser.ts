@@ -6,7 +6,7 @@ import { concatPcm } from "../../src/audio/pcm.ts";
 import { resample } from "../../src/audio/resample.ts";
 import { mixToMono, readWav, writeWav } from "../../src/audio/wav.ts";
 
-export const CHROMIUM: string = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
+const CHROMIUM: string = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
 export const hasChromium: boolean = existsSync(CHROMIUM);
 
 const ARGUMENTS = [

@@ -135,33 +135,3 @@ export async function transcribe(server: LiveServer, pcm: Buffer): Promise<strin
     client.close();
   }
 }
-
-/** Lower case, letters and digits; number words as digits, since recognizers write either. */
-const words = (text: string): string[] =>
-  text
-    .toLowerCase()
-    .replace(/[^a-z0-9' ]+/g, " ")
-    .split(/\s+/)
-    .filter((word) => word !== "")
-    .map((word) => DIGITS[word] ?? word);
-
-const DIGITS: Readonly<Record<string, string>> = Object.fromEntries(
-  ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"].map((word, n) => [
-    word,
-    `${n}`,
-  ]),
-);
-
-/** Words wrong (inserted, lost, changed) and words there should be. */
-export function wordErrors(said: string, heard: string): { readonly wrong: number; readonly total: number } {
-  const [a, b] = [words(said), words(heard)];
-  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      next.push(Math.min(row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1), row[j]! + 1, next[j - 1]! + 1));
-    }
-    row = next;
-  }
-  return { wrong: row[b.length]!, total: a.length };
-}

@@ -7,7 +7,7 @@ import { TalkingEngine } from "./talking-engine.ts";
 
 export const TRANSCRIPT = "What is the capital of France?";
 /** Twelve seconds of voice: long enough to be interrupted. */
-export const ANSWER: string = Array.from({ length: 30 }, (_, i) => `word${i}`).join(" ");
+const ANSWER: string = Array.from({ length: 30 }, (_, i) => `word${i}`).join(" ");
 
 export async function talkingServer(
   flags: Record<string, string> = {},

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { heardText, wordErrors, wordSpans, words } from "../../src/text/words.ts";
+import { heardText, wordSpans, words } from "../../src/text/words.ts";
+import { wordErrors } from "../support/word-errors.ts";
 
 describe("words", () => {
   it.each([

@@ -16,7 +16,7 @@ export type Order =
 export type InboxItem = { readonly type: "audio"; readonly pcm: Float32Array } | Order;
 
 /** 2 min at 16 kHz, 7.7 MB. Who heeds `backlogSamples` never gets here. */
-export const BACKLOG_SAMPLES_MAX: number = 120 * 16_000;
+const BACKLOG_SAMPLES_MAX = 120 * 16_000;
 const ORDERS_MAX = 10_000;
 
 export class Inbox {

@@ -14,6 +14,8 @@ import { silentLog } from "../../../src/util/log.ts";
 import { testModelStore } from "../../support/model-store.ts";
 import { REQUEST, SETTINGS } from "./scripted.ts";
 
+type ResponseEnded = Extract<EngineEvent, { type: "response.ended" }>;
+
 const HZ = 16_000;
 const QUESTION = "What is the capital of France?";
 const signal = new AbortController().signal;
@@ -148,11 +150,15 @@ describe("a session", () => {
     }
     expect(ended).toMatchObject({ status: "failed", error: { code: "worker_died" } });
     await stream[Symbol.asyncDispose]();
-    const next = await cascade.open(SETTINGS, signal);
-    const events = await ask(next, [silence(500), question, silence(900)]);
-    await next[Symbol.asyncDispose]();
-    expect(only(events, "response.ended")[0]).toMatchObject({ status: "completed" });
-  }, 90_000);
+    // Each answer that comes before the process is back waits for it, within a limit that a busy machine may exceed.
+    for (let next: ResponseEnded | undefined; next?.status !== "completed"; ) {
+      if (next !== undefined) expect(next).toMatchObject({ status: "failed", error: { code: "worker_died" } });
+      const later = await cascade.open(SETTINGS, signal);
+      next = only(await ask(later, [silence(500), question, silence(900)]), "response.ended")[0];
+      await later[Symbol.asyncDispose]();
+      expect(next).toBeDefined();
+    }
+  }, 180_000);
 
   it("is one of several that share the models, and each gets its own answer", async () => {
     const questions = [

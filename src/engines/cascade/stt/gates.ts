@@ -31,7 +31,7 @@ export function believable(text: string, audioSeconds: number, voicedMs: number)
 }
 
 /** Cuts a phrase that repeats without end down to its first saying. */
-export function cutLoop(text: string): string {
+function cutLoop(text: string): string {
   const words = wordsOf(text);
   const keys = words.map((word) => word.toLowerCase().replace(/[^\p{L}\p{N}]/gu, ""));
   for (let size = 1; size <= LOOP_WORDS_MAX; size++) {

@@ -1,7 +1,6 @@
 /** Turn end: has the user finished, or only paused? Asked at a pause, answered from the last eight seconds. */
 
-export const TURN_HZ = 16_000;
-/** 8 s. */
+/** 8 s at 16,000 Hz. */
 export const TURN_SAMPLES = 128_000;
 
 export interface TurnModel extends AsyncDisposable {
