@@ -18,7 +18,7 @@ export interface DuplexLimits {
   readonly streamingSecondsMax: number;
 }
 
-const DUPLEX_LIMITS: DuplexLimits = { configureMs: 30_000, quietMs: 120_000, streamingSecondsMax: 600 };
+export const DUPLEX_LIMITS: DuplexLimits = { configureMs: 30_000, quietMs: 120_000, streamingSecondsMax: 600 };
 
 export type DuplexCommand =
   | {
