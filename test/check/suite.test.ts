@@ -4,13 +4,10 @@ import { readQuestion } from "../../src/check/question.ts";
 import type { Requirement } from "../../src/check/requirement.ts";
 import { runSuite, SUITE, type Verdict } from "../../src/check/suite.ts";
 import { NetworkTarget } from "../../src/cli/check-target.ts";
-import { loadConfig } from "../../src/config.ts";
-import { realtimeSessions } from "../../src/server/realtime-sessions.ts";
-import { createServer, type Server } from "../../src/server/server.ts";
+import type { Server } from "../../src/server/server.ts";
 import { systemClock } from "../../src/util/clock.ts";
-import { silentLog } from "../../src/util/log.ts";
 import { faulty, memoryTarget, quietClock } from "../support/check-targets.ts";
-import { conversingEngine } from "../support/conversing-engine.ts";
+import { conversingServer } from "../support/conversing-server.ts";
 import { FAULTS } from "./faults.ts";
 
 const question = readQuestion();
@@ -19,11 +16,7 @@ const API_KEY = "right";
 let server: Server;
 
 beforeAll(async () => {
-  const config = loadConfig({ env: {}, flags: { port: "0", logLevel: "silent", apiKey: API_KEY } });
-  const load = () => Promise.resolve(conversingEngine());
-  server = await createServer({ config, load, sessions: realtimeSessions({ config, log: silentLog }), log: silentLog });
-  await server.listen();
-  await server.ready;
+  server = await conversingServer({ apiKey: API_KEY });
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
