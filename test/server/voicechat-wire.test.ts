@@ -3,10 +3,12 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readWav } from "../../src/audio/wav.ts";
-import type { EngineSettings } from "../../src/engines/engine.ts";
-import type { Server } from "../../src/server/server.ts";
+import { loadConfig } from "../../src/config.ts";
+import type { Engine, EngineSettings } from "../../src/engines/engine.ts";
+import { createServer, type Server } from "../../src/server/server.ts";
+import { voiceChatSessions } from "../../src/server/voicechat-sessions.ts";
 import { ManualClock } from "../../src/util/clock.ts";
-import { createLog } from "../../src/util/log.ts";
+import { createLog, silentLog } from "../../src/util/log.ts";
 import { duplexEngine } from "../support/duplex-engine.ts";
 import { FIXTURES } from "../support/voicechat.ts";
 import { append, frames, Peer, voiceChatServer, type Wire } from "../support/voicechat-server.ts";
@@ -356,6 +358,41 @@ describe("the door", () => {
     expect(await ids(server)).toEqual(["aria"]);
     await using plain = await voiceChatServer();
     expect(await ids(plain)).toEqual(["checkpoint"]);
+  });
+});
+
+describe("a server that comes or goes (without a model)", () => {
+  test("still loads: 1013, and the door opens when it has", async () => {
+    let loaded: () => void = () => {};
+    const load = (): Promise<Engine> =>
+      new Promise((resolve) => {
+        loaded = () => resolve(duplexEngine());
+      });
+    const config = { port: "0", model: "unused" };
+    await using early = await createServer({
+      config: loadConfig({ flags: config, env: {} }),
+      log: silentLog,
+      load,
+      sessions: voiceChatSessions({ log: silentLog }),
+    });
+    await early.listen();
+    const peer = new Peer(early);
+    expect(await peer.closed).toBe(1013);
+    expect(peer.heard.map(({ type }) => type)).toEqual(["error"]);
+    loaded();
+    await early.ready;
+    const next = await Peer.ready(early);
+    next.say({ type: "session.cancel" });
+    expect(await next.closed).toBe(1000);
+  });
+  test("shuts down: 1012, at once, for there is no turn to wait for", async () => {
+    const load = async () => duplexEngine();
+    await using going = await voiceChatServer({ load });
+    const peer = await Peer.ready(going);
+    await going.drain();
+    expect(await peer.closed).toBe(1012);
+    const late = new Peer(going);
+    expect(await late.closed).toBe(1012);
   });
 });
 

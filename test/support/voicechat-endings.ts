@@ -68,6 +68,7 @@ export async function endSession(server: Server, ending: Ending, seed: number): 
       for (const pid of modelProcesses()) process.kill(pid, "SIGKILL");
       await peer.until("error");
       peer.say({ type: "input_audio_buffer.commit" });
+      if ((await peer.closed) !== 1011) throw new Error("a model that is gone ended its session as if it were well");
       break;
     default:
       peer.say(append(frames(100)));
