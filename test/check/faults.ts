@@ -186,6 +186,7 @@ const INPUT_FAULTS: Readonly<Record<string, Mutation>> = {
   "input.transcript-deltas": omits("conversation.item.input_audio_transcription.delta"),
   "input.untranscribed": reads("session.update", "session.audio.input.transcription", {}),
   "input.answered": reads("session.update", "session.audio.input.turn_detection.create_response", false),
+  "input.idle": reads("session.update", "session.audio.input.turn_detection.idle_timeout_ms", undefined),
   "input.unanswered": reads("session.update", "session.audio.input.turn_detection.create_response", true),
   "push.commit": adds("input_audio_buffer.committed", CREATED),
   "push.answer": ignores("response.create"),

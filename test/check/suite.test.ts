@@ -5,8 +5,8 @@ import type { Requirement } from "../../src/check/requirement.ts";
 import { runSuite, SUITE, type Verdict } from "../../src/check/suite.ts";
 import { NetworkTarget } from "../../src/cli/check-target.ts";
 import type { Server } from "../../src/server/server.ts";
-import { systemClock } from "../../src/util/clock.ts";
-import { faulty, memoryTarget, quietClock } from "../support/check-targets.ts";
+import { type Clock, systemClock } from "../../src/util/clock.ts";
+import { faulty, memoryServer } from "../support/check-targets.ts";
 import { conversingServer } from "../support/conversing-server.ts";
 import { FAULTS } from "./faults.ts";
 
@@ -20,8 +20,15 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-const networkTarget = (): Target =>
-  new NetworkTarget({ url: server.url, apiKey: API_KEY, model: null, ca: null, timeoutMs: 20_000 });
+interface Tested {
+  readonly target: Target;
+  readonly clock: Clock;
+}
+
+const networkServer = (): Tested => ({
+  target: new NetworkTarget({ url: server.url, apiKey: API_KEY, model: null, ca: null, timeoutMs: 20_000 }),
+  clock: systemClock,
+});
 
 /** These look at HTTP, keys and subprotocols, which the memory transport does not have. */
 const ON_NETWORK: readonly string[] = [
@@ -31,9 +38,7 @@ const ON_NETWORK: readonly string[] = [
   "door.client-secret",
 ];
 
-async function verdicts(target: Target, requirements: readonly Requirement[]): Promise<Verdict[]> {
-  // On the network a wait that ends is a failure of the test; in memory it costs nothing.
-  const clock = target.post === null ? quietClock : systemClock;
+async function verdicts({ target, clock }: Tested, requirements: readonly Requirement[]): Promise<Verdict[]> {
   const all: Verdict[] = [];
   for await (const verdict of runSuite(requirements, { target, question, clock, timeoutMs: 20_000, pace: 0 }))
     all.push(verdict);
@@ -46,15 +51,15 @@ const unmet = (all: readonly Verdict[]): string[] =>
   );
 
 describe("the conformance suite", () => {
-  it("is met by our server over a WebSocket, whole", async () => {
-    const all = await verdicts(networkTarget(), SUITE);
-    expect(unmet(all)).toEqual([]);
-    expect(all).toHaveLength(SUITE.length);
+  it("is met by our server over a WebSocket", async () => {
+    // Five seconds of silence pass at once in memory, and not here.
+    const quick = SUITE.filter(({ id }) => id !== "input.idle");
+    expect(unmet(await verdicts(networkServer(), quick))).toEqual([]);
   }, 120_000);
 
   it("is met by our sessions over the memory transport", async () => {
     const inMemory = SUITE.filter(({ id }) => !ON_NETWORK.includes(id));
-    expect(unmet(await verdicts(memoryTarget(), inMemory))).toEqual([]);
+    expect(unmet(await verdicts(memoryServer(), inMemory))).toEqual([]);
   }, 120_000);
 
   it("has a fault for each requirement, and an id for each", () => {
@@ -64,16 +69,16 @@ describe("the conformance suite", () => {
   });
 
   it.each(SUITE.map(({ id }) => id))("finds a server that breaks %s", async (id) => {
-    const target = ON_NETWORK.includes(id) ? networkTarget() : memoryTarget();
+    const { target, clock } = ON_NETWORK.includes(id) ? networkServer() : memoryServer();
     const requirement = SUITE.find((one) => one.id === id) as Requirement;
-    const [verdict] = await verdicts(faulty(target, FAULTS[id]!), [requirement]);
+    const [verdict] = await verdicts({ target: faulty(target, FAULTS[id]!), clock }, [requirement]);
     expect(verdict).toMatchObject({ id, status: "failed" });
     expect(verdict?.came).not.toBe("");
   });
 
   it("says of a server why a requirement was skipped", async () => {
     const needsKey = SUITE.filter(({ id }) => id === "door.wrong-key");
-    const [verdict] = await verdicts(memoryTarget(), needsKey);
+    const [verdict] = await verdicts(memoryServer(), needsKey);
     expect(verdict).toMatchObject({ status: "skipped", came: expect.stringContaining("--api-key") });
   });
 });

@@ -10,42 +10,71 @@ import { silentLog } from "../../src/util/log.ts";
 import { Queue } from "../../src/util/queue.ts";
 import { conversingEngine } from "./conversing-engine.ts";
 
-/** Frames that have crossed any memory line: while it grows, something is going on. */
-let traffic = 0;
-
-/** Nothing has happened in so many turns of the event loop: nothing will. */
+/** Nothing has happened in so many turns of the event loop: nothing will, until time passes. */
 const QUIET_TURNS = 50;
 
-/** Time passes only while nothing happens: then all of it at once. For a process that has everything inside. */
-export const quietClock: Clock = {
-  nowMs: () => 0,
-  unixSeconds: () => 0,
-  schedule(_delayMs, run) {
-    let cancelled = false;
-    let seen = traffic;
+/**
+ * Time for a process that has everything inside. It stands still while anything happens; when nothing does and the
+ * checker waits, it goes on to the next alarm, the checker's or the server's.
+ */
+class QuietClock implements Clock {
+  readonly #clock = new ManualClock();
+  #alarmsMs: number[] = [];
+  /** Grows while something is going on. */
+  traffic = 0;
+  nowMs(): number {
+    return this.#clock.nowMs();
+  }
+  unixSeconds(): number {
+    return this.#clock.unixSeconds();
+  }
+  schedule(delayMs: number, run: () => void): () => void {
+    this.#alarmsMs.push(this.nowMs() + delayMs);
+    return this.#clock.schedule(delayMs, run);
+  }
+  /** As `schedule`, and lets time pass until then. */
+  wait(delayMs: number, run: () => void): () => void {
+    let over = false;
+    const cancel = this.schedule(delayMs, () => {
+      over = true;
+      run();
+    });
+    let seen = this.traffic;
     let quietTurns = 0;
     const look = (): void => {
-      if (cancelled) return;
-      quietTurns = traffic === seen ? quietTurns + 1 : 0;
-      seen = traffic;
-      if (quietTurns >= QUIET_TURNS) run();
-      else setImmediate(look);
+      if (over) return;
+      quietTurns = this.traffic === seen ? quietTurns + 1 : 0;
+      seen = this.traffic;
+      if (quietTurns >= QUIET_TURNS) {
+        quietTurns = 0;
+        this.#goOn();
+      }
+      setImmediate(look);
     };
     setImmediate(look);
     return () => {
-      cancelled = true;
+      over = true;
+      cancel();
     };
-  },
-};
+  }
+  /** To the next moment at which an alarm was set; it may have been cancelled since. */
+  #goOn(): void {
+    const nextMs = Math.min(...this.#alarmsMs.filter((atMs) => atMs > this.nowMs()));
+    this.#alarmsMs = this.#alarmsMs.filter((atMs) => atMs > nextMs);
+    this.#clock.advance(nextMs - this.nowMs());
+  }
+}
 
 class MemoryLine implements Line {
   readonly subprotocol = "";
   readonly #transport: MemoryTransport;
-  constructor(transport: MemoryTransport) {
+  readonly #clock: QuietClock;
+  constructor(transport: MemoryTransport, clock: QuietClock) {
     this.#transport = transport;
+    this.#clock = clock;
   }
   send(text: string): void {
-    traffic += 1;
+    this.#clock.traffic += 1;
     this.#transport.client.send(text);
   }
   get texts(): AsyncIterable<string> {
@@ -57,7 +86,7 @@ class MemoryLine implements Line {
       await client.until((texts) => texts.length > index);
       const text = client.texts[index];
       if (text === undefined) return;
-      traffic += 1;
+      this.#clock.traffic += 1;
       yield text;
     }
   }
@@ -67,11 +96,9 @@ class MemoryLine implements Line {
 }
 
 /** A session of ours per line, around an engine without models. It has no doors but `intent`. */
-export const memoryTarget = (): Target => ({
-  hasKey: false,
-  post: null,
-  connect: ({ query = {} }: Door = {}) => {
-    const clock = new ManualClock();
+export function memoryServer(): { readonly target: Target; readonly clock: Clock } {
+  const clock = new QuietClock();
+  const connect = ({ query = {} }: Door = {}): Promise<Line> => {
     const transport = new MemoryTransport({ audioPath: "events", clock });
     const connection = new Connection({
       transport,
@@ -85,9 +112,15 @@ export const memoryTarget = (): Target => ({
       log: silentLog,
     });
     void connection.run();
-    return Promise.resolve(new MemoryLine(transport));
-  },
-});
+    return Promise.resolve(new MemoryLine(transport, clock));
+  };
+  const checkerClock: Clock = {
+    nowMs: () => clock.nowMs(),
+    unixSeconds: () => clock.unixSeconds(),
+    schedule: (delayMs, run) => clock.wait(delayMs, run),
+  };
+  return { target: { hasKey: false, post: null, connect }, clock: checkerClock };
+}
 
 /** What a fault may do to one line. It is made anew for each, so it may remember. */
 export interface Fault {

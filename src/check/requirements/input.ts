@@ -25,6 +25,9 @@ const PUSH_TO_TALK = { audio: { input: { transcription: TRANSCRIPTION, turn_dete
 /** For answers that the server gives of its own accord. */
 const BRIEF = { output_modalities: ["text"], instructions: "Be brief.", max_output_tokens: 120 };
 
+/** The least that the API takes. */
+const IDLE_MS = 5000;
+
 const TRANSCRIBED = "conversation.item.input_audio_transcription.completed";
 
 /** Says the question with silence around it, and waits for its transcript. */
@@ -231,6 +234,23 @@ const DETECTION: readonly Requirement[] = [
       const done = await peer.next("response.done");
       expectOwnEnd(done);
       return "a response";
+    },
+  },
+  {
+    id: "input.idle",
+    title: "idle_timeout_ms after an answer the silence is told, committed, and answered",
+    level: "SHOULD",
+    source: "turn_detection, idle_timeout_ms; input_audio_buffer.timeout_triggered",
+    run: async ({ open }) => {
+      const turn_detection = { type: "server_vad", idle_timeout_ms: IDLE_MS };
+      const peer = await open({ ...BRIEF, audio: { input: { turn_detection } } });
+      await say(peer, {});
+      const timeout = await peer.next("input_audio_buffer.timeout_triggered");
+      const committed = await peer.next("input_audio_buffer.committed");
+      const ids = [textAt(timeout, "item_id"), textAt(committed, "item_id")];
+      expect(ids[0] === ids[1], "one item_id in timeout_triggered and committed", shown(ids));
+      await peer.next("response.created");
+      return "told, committed, answered";
     },
   },
   {
