@@ -4,6 +4,7 @@ import type {
   EngineCapabilities,
   EngineSettings,
   ResponseRequest,
+  ResponseWishes,
   ToolChoice,
   ToolDefinition,
 } from "../engines/engine.ts";
@@ -222,8 +223,27 @@ export function engineSettings(settings: SessionSettings, seed = 0): EngineSetti
           : { type, threshold: turn.threshold, prefixPaddingMs: turn.prefixPaddingMs, silenceMs: turn.silenceMs },
     transcription: settings.transcription,
     systemPrompt: settings.instructions,
+    responses: responseWishes(settings),
     seed,
     maxStreamingSeconds: null,
+  };
+}
+
+/** What a response of these settings asks of the engine. */
+export function responseWishes(settings: SessionSettings): ResponseWishes {
+  const { instructions, modality, voice, speed, tools, toolChoice, parallelToolCalls } = settings;
+  const { outputTokensMax, truncation } = settings;
+  return {
+    instructions,
+    modalities: [modality],
+    voice,
+    speed,
+    tools,
+    toolChoice,
+    parallelToolCalls,
+    temperature: null,
+    outputTokensMax,
+    truncation,
   };
 }
 

@@ -73,6 +73,8 @@ export interface EngineSettings {
   } | null;
   /** What a duplex model needs at the start, and the cascade ignores. Null: the checkpoint's own prompt. */
   readonly systemPrompt: string | null;
+  /** What responses will ask for that override nothing: with it the first one can have a head start too. */
+  readonly responses?: ResponseWishes;
   readonly seed: number;
   readonly maxStreamingSeconds: number | null;
 }
@@ -114,9 +116,8 @@ export interface ToolDefinition {
 
 export type ToolChoice = "auto" | "none" | "required" | { readonly name: string };
 
-export interface ResponseRequest {
-  readonly responseId: string;
-  readonly items: readonly ConversationItem[];
+/** What a response asks for, besides the conversation. */
+export interface ResponseWishes {
   readonly instructions: string;
   readonly modalities: readonly ("audio" | "text")[];
   readonly voice: string | null;
@@ -130,6 +131,11 @@ export interface ResponseRequest {
   readonly outputTokensMax: number | null;
   /** How a history too long for the model is cut: `auto` drops the oldest, `disabled` is an error. */
   readonly truncation: "auto" | "disabled" | { readonly retentionRatio: number; readonly tokensMax: number | null };
+}
+
+export interface ResponseRequest extends ResponseWishes {
+  readonly responseId: string;
+  readonly items: readonly ConversationItem[];
 }
 
 // ---------------------------------------------------------------------------------------------------------- commands
@@ -190,7 +196,8 @@ export type EngineEvent =
   | { readonly type: "response.text"; readonly responseId: string; readonly delta: string }
   /**
    * `pcm` says `text`, and nothing else does: text is the transcript's next piece. A long clause may come as several
-   * events; all but the first have an empty text. The history keeps what was heard by this.
+   * events; all but the first have an empty text. The history keeps what was heard by this. Without both, speech is
+   * about to come, and stands before the calls that follow.
    */
   | {
       readonly type: "response.speech";

@@ -5,7 +5,7 @@
  * otherwise nobody ever learns of it.
  */
 import type { Clock } from "../../util/clock.ts";
-import type { ConversationItem, EngineEvent, ResponseRequest } from "../engine.ts";
+import type { ConversationItem, EngineEvent, ResponseRequest, ResponseWishes } from "../engine.ts";
 import type { Answer, AnswerOptions } from "./answer.ts";
 import { chatMessages } from "./history.ts";
 
@@ -62,9 +62,9 @@ export class HeadStart {
     this.#start = start;
     this.#last = { ...PLAIN_REQUEST, voice };
   }
-  /** The session has these instructions now. */
-  instructed(instructions: string): void {
-    this.#last = { ...this.#last, instructions };
+  /** What the session's settings say of responses, now. */
+  expect(wishes: Partial<ResponseWishes>): void {
+    this.#last = { ...this.#last, ...wishes };
   }
   /** What the session really asked for. */
   asked(request: ResponseRequest): void {

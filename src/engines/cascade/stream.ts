@@ -4,7 +4,14 @@ import type { Clock } from "../../util/clock.ts";
 import type { IdSource } from "../../util/ids.ts";
 import type { Log } from "../../util/log.ts";
 import { Queue } from "../../util/queue.ts";
-import type { EngineCommand, EngineEvent, EngineSettings, EngineStream, ResponseRequest } from "../engine.ts";
+import type {
+  EngineCommand,
+  EngineEvent,
+  EngineSettings,
+  EngineStream,
+  ResponseRequest,
+  ResponseWishes,
+} from "../engine.ts";
 import { Answer } from "./answer.ts";
 import { Ear } from "./ear.ts";
 import { HeadStart } from "./head-start.ts";
@@ -42,7 +49,7 @@ export class CascadeStream implements EngineStream {
     this.#headStart = new HeadStart(clock, stages.tts.voices[0] ?? null, (request, emit) =>
       this.#answer(request, emit),
     );
-    this.#headStart.instructed(settings.systemPrompt ?? "");
+    this.#headStart.expect(wishes(settings));
     this.#ear = new Ear({
       vad: stages.vad,
       turn: stages.turn,
@@ -121,7 +128,7 @@ export class CascadeStream implements EngineStream {
     this.#answers.set(responseId, { answer: running.answer, done });
   }
   #set(settings: EngineSettings): void {
-    this.#headStart.instructed(settings.systemPrompt ?? "");
+    this.#headStart.expect(wishes(settings));
     this.#ear.order({ type: "settings", settings });
   }
   /** What came out and was not read yet goes too. */
@@ -153,6 +160,9 @@ export class CascadeStream implements EngineStream {
     void this[Symbol.asyncDispose]();
   }
 }
+
+const wishes = ({ responses, systemPrompt }: EngineSettings): Partial<ResponseWishes> =>
+  responses ?? { instructions: systemPrompt ?? "" };
 
 function requireCapable({ items, voice }: ResponseRequest, { llm, tts }: Stages): void {
   const images = items.some((item) => item.type === "message" && item.content.some(({ type }) => type === "image"));
