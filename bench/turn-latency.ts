@@ -1,5 +1,6 @@
 /**
- * How long people wait: recorded questions, in real time, to a running server; median and p95 per stage as JSON.
+ * How long people wait: recorded questions, in real time, to a running server; median and p95 per stage as JSON. Each
+ * answer is heard to its end before the next question, as people do.
  *
  *     npx tsx bench/turn-latency.ts [--url ws://127.0.0.1:8765/v1/realtime] [--rounds 3] [--api-key KEY] [--tls-ca FILE]
  *
@@ -11,10 +12,14 @@ import { parseArgs } from "node:util";
 import { floatToPcm16 } from "../src/audio/pcm.ts";
 import { readWav } from "../src/audio/wav.ts";
 import { RealtimeClient } from "../src/cli/realtime-client.ts";
+import type { ServerEvent } from "../src/protocol/openai/server-events.ts";
 import { systemClock } from "../src/util/clock.ts";
 
 const CHUNK_MS = 20;
 const HZ = 16_000;
+const ANSWER_HZ = 24_000;
+/** Between the end of an answer and the next question. */
+const BREATH_MS = 300;
 const CHUNK_SAMPLES = (HZ * CHUNK_MS) / 1000;
 const STAGES = ["speech_end_to_stopped", "transcript", "response", "first_text", "first_audio", "done"] as const;
 type Stage = (typeof STAGES)[number];
@@ -74,6 +79,7 @@ process.stdout.write(
 async function ask(question: Float32Array): Promise<Record<Stage, number>> {
   const marks = new Map<string, number>();
   let speechEndMs = 0;
+  let playedUntilMs = 0;
   let answered = false;
   const speaking = (async () => {
     const startMs = systemClock.nowMs();
@@ -86,9 +92,15 @@ async function ask(question: Float32Array): Promise<Record<Stage, number>> {
       await new Promise<void>((resolve) => void systemClock.schedule(Math.max(0, waitMs), resolve));
     }
   })();
-  await until("response.done", (type) => {
-    if (!marks.has(type)) marks.set(type, systemClock.nowMs());
+  await until("response.done", (event) => {
+    const nowMs = systemClock.nowMs();
+    if (!marks.has(event.type)) marks.set(event.type, nowMs);
+    if (event.type !== "response.output_audio.delta") return;
+    const samples = Buffer.byteLength(event.delta, "base64") / 2;
+    playedUntilMs = Math.max(playedUntilMs, nowMs) + (1000 * samples) / ANSWER_HZ;
   });
+  const listenMs = Math.max(0, playedUntilMs - systemClock.nowMs()) + BREATH_MS;
+  await new Promise<void>((resolve) => void systemClock.schedule(listenMs, resolve));
   answered = true;
   await speaking;
   const stoppedMs = marks.get("input_audio_buffer.speech_stopped") ?? Number.NaN;
@@ -103,12 +115,12 @@ async function ask(question: Float32Array): Promise<Record<Stage, number>> {
   };
 }
 
-async function until(type: string, see: (type: string) => void = () => {}): Promise<void> {
+async function until(type: string, see: (event: ServerEvent) => void = () => {}): Promise<void> {
   for (;;) {
     const next = await events.next();
     if (next.done === true) throw new Error(`the connection ended before ${type}`);
     if (next.value.type === "error") throw new Error(next.value.error.message);
-    see(next.value.type);
+    see(next.value);
     if (next.value.type === type) return;
   }
 }
