@@ -69,6 +69,9 @@ export class Items {
   hasCall(callId: string): boolean {
     return [...this.#byId.values()].some((item) => item.type === "call" && item.callId === callId);
   }
+  hasResult(callId: string): boolean {
+    return [...this.#byId.values()].some((item) => item.type === "result" && item.callId === callId);
+  }
   /** The id of the item before `id`; null for the first. */
   previousId(id: string): string | null {
     return this.#order[this.#order.indexOf(id) - 1] ?? null;

@@ -1,10 +1,10 @@
 /** What the engine is told of one response: a snapshot, which nobody changes later. */
 
-import type { ConversationItem, ResponseRequest } from "../engines/engine.ts";
+import type { ConversationItem, EngineCapabilities, ResponseRequest } from "../engines/engine.ts";
 import { ClientError } from "../errors.ts";
 import type { ResponseOptions } from "./commands.ts";
 import { type Items, toEngineItem } from "./items.ts";
-import type { SessionSettings } from "./settings.ts";
+import { refuseTools, type SessionSettings } from "./settings.ts";
 
 const CONTINUE = "Your last answer was cut off by a noise, not by the user. Continue it from where it stopped.";
 
@@ -40,8 +40,24 @@ export function inputOf(options: ResponseOptions, items: Items): ConversationIte
   });
 }
 
+/** Null where the session can make such a response. `settings` are its own, overrides included. */
+export function refuseResponse(
+  options: ResponseOptions,
+  settings: SessionSettings,
+  { capabilities, items }: { readonly capabilities: EngineCapabilities; readonly items: Items },
+): ClientError | null {
+  if (settings.type === "transcription") {
+    const message = "A transcription session makes no responses; open a realtime session.";
+    return new ClientError("invalid_session_type", message);
+  }
+  if (capabilities.turnTaking === "model") {
+    return new ClientError("capability_missing", "The model behind this server decides itself when it speaks.");
+  }
+  return refuseInput(options, items) ?? refuseTools(settings, capabilities, "response");
+}
+
 /** Null where every reference names an item. */
-export function refuseInput(options: ResponseOptions, items: Items): ClientError | null {
+function refuseInput(options: ResponseOptions, items: Items): ClientError | null {
   for (const [index, entry] of (options.input ?? []).entries()) {
     if (entry.type === "item" || items.get(entry.id) !== undefined) continue;
     const message = `No conversation item has the id '${entry.id}'.`;

@@ -20,9 +20,9 @@ import { PLAIN_RESPONSE, type ResponseOptions } from "./commands.ts";
 import type { CancelCause, Emit } from "./events.ts";
 import type { Items, MessageItem } from "./items.ts";
 import { type Cut, type Line, Playback } from "./playback.ts";
-import { inputOf, refuseInput, requestOf } from "./request.ts";
+import { inputOf, refuseResponse, requestOf } from "./request.ts";
 import { heardItem, Response, wholeItem } from "./response.ts";
-import { createsResponse, interruptsResponse, refuseTools, type SessionSettings } from "./settings.ts";
+import { createsResponse, interruptsResponse, type SessionSettings } from "./settings.ts";
 import type { SpokenText } from "./spoken.ts";
 import type { TurnListener, TurnOutcome } from "./turn.ts";
 
@@ -49,8 +49,8 @@ interface Owed {
   readonly options: ResponseOptions;
   /** A part of the answer was heard before something that was not speech broke it off. */
   readonly continues: boolean;
-  /** It was owed by a break, not by words. */
-  readonly again: boolean;
+  /** Owed by the user's words or silence, by a break, or because the client asked for it while a response still ran. */
+  readonly by: "user" | "break" | "client";
 }
 
 const OUT_OF_BAND_MAX = 16;
@@ -114,6 +114,7 @@ export class Responder implements TurnListener {
   create(options: ResponseOptions): ClientError | null {
     const isBeside = options.conversation === "none";
     if (!isBeside && this.#active !== null) {
+      if (this.#owed?.by !== "client" && this.#hasResult(this.#active)) return this.#queue(options);
       const message = `Response ${this.#active.id} is still in progress in this conversation; wait for its response.done, cancel it, or set conversation to 'none'.`;
       return new ClientError("conversation_already_has_active_response", message);
     }
@@ -169,7 +170,8 @@ export class Responder implements TurnListener {
   }
   /** The user has been silent for long: the model may say something of its own accord. */
   respondToSilence(): void {
-    this.#owe({ options: PLAIN_RESPONSE, continues: false, again: false });
+    this.#owed = { options: PLAIN_RESPONSE, continues: false, by: "user" };
+    this.#settle();
   }
 
   // -------------------------------------------------------------------------------------------------- from the user
@@ -193,7 +195,9 @@ export class Responder implements TurnListener {
       // A response that still waits for these words answers them.
       const isWaiting = this.#active !== null && this.#unlaunched.has(this.#active.id);
       const answers = createsResponse(this.#context.settings()) && !isWaiting;
-      this.#owed = answers ? { options: PLAIN_RESPONSE, continues: false, again: false } : null;
+      if (this.#owed?.by !== "client") {
+        this.#owed = answers ? { options: PLAIN_RESPONSE, continues: false, by: "user" } : null;
+      }
       this.#repeats = 0;
     }
     this.#settle();
@@ -264,9 +268,18 @@ export class Responder implements TurnListener {
       if (spoken !== undefined && this.#context.items.get(item.id) !== undefined) this.#spoken.set(item.id, spoken);
     }
   }
-  #owe(owed: Owed): void {
-    this.#owed = owed;
-    this.#settle();
+  /**
+   * Many clients send a function's result, and ask for the next response, as soon as the function returns. The response
+   * that called it may still be speaking what stands before the call: then the next one follows it.
+   */
+  #hasResult(response: Response): boolean {
+    const { items } = this.#context;
+    return response.view.output.some((item) => item.type === "call" && items.hasResult(item.callId));
+  }
+  #queue(options: ResponseOptions): ClientError | null {
+    const refusal = refuseResponse(options, this.#settingsOf(options), this.#context);
+    if (refusal === null) this.#owed = { options, continues: false, by: "client" };
+    return refusal;
   }
   /** Starts what is owed, and what waits for a transcript, when its time has come. */
   #settle(): void {
@@ -278,24 +291,19 @@ export class Responder implements TurnListener {
     const owed = this.#owed;
     if (owed !== null && this.#active === null && !this.#playback.paused && !this.#context.userBusy()) {
       this.#owed = null;
-      if (owed.again) this.#repeats += 1;
+      if (owed.by === "break") this.#repeats += 1;
       const refusal = this.#repeats > REPEATS_MAX ? null : this.#start(owed.options, owed.continues);
       if (refusal !== null) this.#context.emit({ type: "error", error: refusal });
     }
     if (!this.busy && !this.#context.userBusy()) this.#context.onIdle();
   }
+  #settingsOf(options: ResponseOptions): SessionSettings {
+    return { ...this.#context.settings(), ...options.overrides };
+  }
   #start(options: ResponseOptions, continues: boolean): ClientError | null {
-    const { capabilities, ids, items, conversationId, emit } = this.#context;
-    const base = this.#context.settings();
-    if (base.type === "transcription") {
-      const message = "A transcription session makes no responses; open a realtime session.";
-      return new ClientError("invalid_session_type", message);
-    }
-    if (capabilities.turnTaking === "model") {
-      return new ClientError("capability_missing", "The model behind this server decides itself when it speaks.");
-    }
-    const settings: SessionSettings = { ...base, ...options.overrides };
-    const refusal = refuseInput(options, items) ?? refuseTools(settings, capabilities, "response");
+    const { ids, items, conversationId, emit } = this.#context;
+    const settings = this.#settingsOf(options);
+    const refusal = refuseResponse(options, settings, this.#context);
     if (refusal !== null) return refusal;
     const id = ids("resp");
     const isBeside = options.conversation === "none";
@@ -342,8 +350,10 @@ export class Responder implements TurnListener {
     if (active === null && !this.#playback.audible) return;
     const { unheardMs } = this.#playback;
     const cuts = this.#playback.cut();
-    if (active !== null) this.#owed = { options: active.options, continues: active.hasOutput, again: true };
-    else if (unheardMs >= UNHEARD_MS_MIN) this.#owed = { options: PLAIN_RESPONSE, continues: true, again: true };
+    if (this.#owed?.by !== "client") {
+      if (active !== null) this.#owed = { options: active.options, continues: active.hasOutput, by: "break" };
+      else if (unheardMs >= UNHEARD_MS_MIN) this.#owed = { options: PLAIN_RESPONSE, continues: true, by: "break" };
+    }
     if (active !== null) {
       const isOwn = (cut: Cut): boolean => cut.responseId === active.id;
       this.#active = null;

@@ -86,9 +86,10 @@ export class Response {
     this.#updateMessage(message, "in_progress");
     this.#context.emit({ type: "text.delta", ...message.place, delta });
   }
-  /** The transcript's next piece and the audio that says it. */
+  /** The transcript's next piece and the audio that says it; neither, where only the message begins. */
   speech(text: string, pcm: Float32Array, hz: number): void {
     const message = this.#openMessage();
+    if (text === "" && pcm.length === 0) return;
     message.spoken.add(text, (pcm.length * 1000) / hz);
     message.text += text;
     if (text !== "") {

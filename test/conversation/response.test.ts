@@ -230,6 +230,57 @@ describe("tools", () => {
     ]);
   });
 
+  /**
+   * Many clients send the result, and ask for the next response, within the handler of arguments.done. The response that
+   * called may still be speaking; its successor was refused, and the user never heard the result.
+   */
+  it("a response that is asked for with a result, while the caller still speaks, follows it", () => {
+    const { talk, id } = calling();
+    talk.engine.say(id, "Let me ", 500);
+    talk.engine.call(id, "c1", "weather", "{}");
+    expect(talk.send({ type: "response.create" })).toMatchObject([{ type: "error" }]);
+    const item = { type: "function_call_output", call_id: "c1", output: "sunny" };
+    talk.send({ type: "conversation.item.create", item });
+    expect(talk.send({ type: "response.create", response: { metadata: { for: "c1" } } })).toEqual([]);
+    expect(talk.send({ type: "response.create", event_id: "twice" })).toMatchObject([
+      { error: { code: "conversation_already_has_active_response", event_id: "twice" } },
+    ]);
+    expect(talk.engine.requests).toHaveLength(1);
+    talk.engine.say(id, "look.", 500);
+    const types = talk.during(() => talk.engine.end(id));
+    expect(types.slice(types.indexOf("response.done"))).toEqual([
+      "response.done",
+      "response.created",
+      "rate_limits.updated",
+    ]);
+    expect(talk.last("response.created").response.metadata).toEqual({ for: "c1" });
+    expect(talk.engine.lastRequest.items.at(-1)).toMatchObject({ type: "tool_result", output: "sunny" });
+  });
+
+  it("that response is not lost when the user, or a noise, breaks the caller off", () => {
+    for (const heard of ["And in Rome?", ""]) {
+      const { talk, id } = calling();
+      talk.engine.say(id, "Let me look.", 5000);
+      talk.engine.call(id, "c1", "weather", "{}");
+      const item = { type: "function_call_output", call_id: "c1", output: "sunny" };
+      talk.send({ type: "conversation.item.create", item });
+      talk.send({ type: "response.create", response: { metadata: { for: "c1" } } });
+      talk.engine.turn("s2", heard);
+      expect(talk.engine.requests).toHaveLength(2);
+      expect(talk.last("response.created").response.metadata).toEqual({ for: "c1" });
+      expect(talk.engine.lastRequest.items).toContainEqual(expect.objectContaining({ output: "sunny" }));
+    }
+  });
+
+  it("that response is dropped by the client's own cancel", () => {
+    const { talk, id } = calling();
+    talk.engine.call(id, "c1", "weather", "{}");
+    talk.send({ type: "conversation.item.create", item: { type: "function_call_output", call_id: "c1", output: "" } });
+    talk.send({ type: "response.create" });
+    talk.send({ type: "response.cancel" });
+    expect(talk.engine.requests).toHaveLength(1);
+  });
+
   it("a call that is broken off is closed, incomplete, and never shown to the model (livekit #4413)", () => {
     const { talk, id } = calling();
     talk.engine.deliver({ type: "tool.started", responseId: id, callId: "c1", name: "weather" });

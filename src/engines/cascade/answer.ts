@@ -34,6 +34,8 @@ export class Answer {
   readonly #options: AnswerOptions;
   readonly #abort = new AbortController();
   readonly #watch: Stopwatch;
+  /** There are words for the voice, and none of them has come out yet. */
+  #awaitsVoice = false;
 
   constructor(options: AnswerOptions) {
     this.#options = options;
@@ -71,7 +73,11 @@ export class Answer {
     const signal = this.#abort.signal;
     const speech = new SpeechStream({ tts, voice, speed, signal, onClause: () => this.#mark("tts.first_clause") });
     const speaking = this.#speak(speech, responseId);
-    const generating = this.#generate((delta) => speech.push(delta)).finally(() => speech.finish());
+    const say = (delta: string): void => {
+      this.#awaitsVoice ||= this.#watch.at("tts.first_audio") === undefined;
+      speech.push(delta);
+    };
+    const generating = this.#generate(say).finally(() => speech.finish());
     // Whichever fails first ends the other.
     const stop = (error: unknown): never => {
       speech.cancel();
@@ -87,6 +93,7 @@ export class Answer {
   async #speak(speech: SpeechStream, responseId: string): Promise<void> {
     for await (const { text, pcm, hz } of speech.chunks()) {
       if (pcm.length > 0) this.#mark("tts.first_audio");
+      this.#awaitsVoice = false;
       this.#emit({ type: "response.speech", responseId, text, pcm, hz });
     }
   }
@@ -108,17 +115,29 @@ export class Answer {
       log,
     );
     let outcome: Outcome = { reason: "stop", usage: NO_USAGE };
+    let begun = false;
     for await (const part of parts) {
       this.#mark("llm.first_token");
       if (part.type === "end") outcome = part;
-      else if (part.type === "text") onText(part.delta);
-      else this.#tool(part);
+      else if (part.type === "text") {
+        // Models put line breaks before a call, or before everything: no message begins with them.
+        const delta = begun ? part.delta : part.delta.trimStart();
+        begun ||= delta !== "";
+        if (delta !== "") onText(delta);
+      }
+      if (part.type !== "end" && part.type !== "text") this.#tool(part);
     }
     this.#mark("llm.done");
     return outcome;
   }
   #tool(part: Exclude<LlmPart, { type: "text" | "end" }>): void {
-    this.#emit({ ...part, responseId: this.#options.request.responseId });
+    const { responseId } = this.#options.request;
+    // What is said before a call begins before it, although its voice is ready later.
+    if (this.#awaitsVoice) {
+      this.#emit({ type: "response.speech", responseId, text: "", pcm: new Float32Array(0), hz: this.#options.tts.hz });
+    }
+    this.#awaitsVoice = false;
+    this.#emit({ ...part, responseId });
   }
   #mark(stage: ResponseStage): void {
     if (this.#watch.at(stage) !== undefined) return;

@@ -344,6 +344,24 @@ describe("tools", () => {
     expect(session.types().at(-1)).toBe("response.ended");
   });
 
+  /**
+   * Clients listed the call before the words that led to it, since the voice takes longer than the model. And a line break
+   * before a call, as models write it, made a message that said nothing.
+   */
+  it("stand behind the words that lead to them, also where the voice is late", async () => {
+    const session = await openScripted();
+    session.stages.llm.answer = () =>
+      parts({ type: "text", delta: "\n" }, { type: "text", delta: "Let me look." }, ...call('{"city":"Paris"}'), END);
+    session.respond({ tools: [WEATHER] });
+    await settle();
+    const types = session.types();
+    expect(types.indexOf("response.speech")).toBeLessThan(types.indexOf("tool.started"));
+    session.stages.llm.answer = () => parts({ type: "text", delta: "\n" }, ...call('{"city":"Paris"}'), END);
+    session.respond({ tools: [WEATHER], responseId: "second" });
+    await settle();
+    expect(session.of("response.speech").filter(({ responseId }) => responseId === "second")).toEqual([]);
+  });
+
   // A model that writes its calls as text had its markup read out.
   it("written as text are calls, not speech", async () => {
     const session = await openScripted();
@@ -467,6 +485,19 @@ describe("a head start", () => {
     });
     await session.hear(audio(640, SPEECH), audio(640, 0));
     session.respond({ voice: "ann", items: [user("1", "hello there")] });
+    await settle();
+    expect(asked(session)).toBe(1);
+    expect(session.of("response.ended")).toMatchObject([{ responseId: "resp_1", status: "completed" }]);
+  });
+
+  it("helps the first answer of a session with wishes of its own", async () => {
+    const { responseId: _id, items: _items, ...plain } = REQUEST;
+    const responses = { ...plain, instructions: "Be kind.", voice: "bob", outputTokensMax: 60 };
+    const session = await openScripted({ ...SETTINGS, responses }, ({ llm }) => {
+      llm.local = true;
+    });
+    await session.hear(audio(640, SPEECH), audio(640, 0));
+    session.respond({ ...responses, items: [user("1", "hello there")] });
     await settle();
     expect(asked(session)).toBe(1);
     expect(session.of("response.ended")).toMatchObject([{ responseId: "resp_1", status: "completed" }]);
