@@ -233,6 +233,16 @@ describe("transcription", () => {
 describe("push to talk", () => {
   const settings = { ...SETTINGS, turnDetection: { type: "none" } } as const;
 
+  it("leaves out the silence of whoever presses the key and thinks first", async () => {
+    // Moonshine heard nothing at all in a question behind two seconds of silence.
+    const session = await openScripted(settings);
+    await session.hear(audio(4_000, 0), audio(1_600, SPEECH), audio(96, 0));
+    session.send({ type: "input.commit", segmentId: "a" });
+    await settle();
+    const lengths = session.stages.stt.requests.map(({ pcm }) => ms(pcm.length));
+    expect(lengths).toEqual([480 + 1_600 + 96]);
+  });
+
   it("transcribes exactly what was heard since the last commit", async () => {
     const session = await openScripted(settings);
     await session.hear(audio(1_000, SPEECH));

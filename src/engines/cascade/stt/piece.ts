@@ -1,4 +1,5 @@
 /** A stretch of speech short enough for one transcription; when full, it is cut at the longest pause near its end. */
+import { STT_HZ } from "./stt.ts";
 
 interface Chunk {
   readonly pcm: Float32Array;
@@ -7,6 +8,8 @@ interface Chunk {
 
 /** The share at the end of a full piece in which a pause is looked for. */
 const CUT_SHARE = 0.4;
+/** Silence before the first voice that a recognizer is given: Moonshine hears nothing at all behind 1.4 s of it. */
+const LEAD_SAMPLES = STT_HZ * 0.5;
 
 export class Piece {
   readonly #samplesMax: number;
@@ -23,10 +26,12 @@ export class Piece {
   get voicedSamples(): number {
     return this.#voicedSamples;
   }
+  /** What is to be transcribed: everything but a long silence at the beginning. */
   pcm(): Float32Array {
-    const out = new Float32Array(this.#samples);
+    const chunks = this.#chunks.slice(this.#firstIndex());
+    const out = new Float32Array(chunks.reduce((sum, { pcm }) => sum + pcm.length, 0));
     let at = 0;
-    for (const { pcm } of this.#chunks) {
+    for (const { pcm } of chunks) {
       out.set(pcm, at);
       at += pcm.length;
     }
@@ -52,6 +57,15 @@ export class Piece {
     this.#chunks.push(chunk);
     this.#samples += chunk.pcm.length;
     if (chunk.voiced) this.#voicedSamples += chunk.pcm.length;
+  }
+  /** The first chunk of the lead before the first voice. */
+  #firstIndex(): number {
+    let index = this.#chunks.findIndex(({ voiced }) => voiced);
+    for (let lead = 0; index > 0; index--) {
+      lead += this.#chunks[index - 1]!.pcm.length;
+      if (lead > LEAD_SAMPLES) break;
+    }
+    return Math.max(0, index);
   }
   /** The middle of the longest unvoiced run near the end, or the end. */
   #cutIndex(): number {
