@@ -9,7 +9,7 @@ import { type VoiceChatSessionsOptions, voiceChatSessions } from "../../src/serv
 import { silentLog } from "../../src/util/log.ts";
 import { checkpointDirectory } from "./voicechat.ts";
 
-export const MODEL: string = checkpointDirectory("tiny-f32");
+const MODEL = checkpointDirectory("tiny-f32");
 
 export interface ServerOptions extends Partial<VoiceChatSessionsOptions> {
   readonly flags?: Readonly<Record<string, string>>;
