@@ -90,6 +90,7 @@ const ROWS = [
   ["address_in_use", 500, null, "server_error", "The address is in use."],
   ["audio_device", 500, null, "server_error", "The audio device cannot be used."],
   ["audio_unreadable", 500, null, "server_error", "The audio file cannot be read."],
+  ["output_unwritable", 500, null, "server_error", "The output file cannot be written."],
   ["download_offline", 500, null, "server_error", "The model is not in the cache and downloads are off."],
   ["download_unreachable", 500, null, "server_error", "The source cannot be reached."],
   ["download_refused", 500, null, "server_error", "The source refuses access."],

@@ -21,6 +21,9 @@ export interface TensorRef {
 const FLOATS: readonly TensorDtype[] = ["F32", "BF16", "F16"];
 const INTEGERS: readonly TensorDtype[] = ["I32", "I64", "U8", "I8", "U32"];
 
+/** Tensors that one message names. */
+const LINES_MAX = 20;
+
 /** What all scopes of one checkpoint share. */
 class Account {
   readonly checkpoint: Checkpoint;
@@ -102,16 +105,27 @@ export class Weights {
   }
 
   /**
-   * @throws {CheckpointError} `checkpoint_tensor`, with every missing, misshapen and unused tensor of the checkpoint.
+   * Call it when everything has been asked for.
+   * @throws {CheckpointError} `checkpoint_tensor`, with the missing, misshapen and unused tensors of the checkpoint.
    */
   finish(): void {
-    const { checkpoint, used, faults, ignored } = this.#account;
+    const { checkpoint, used, ignored } = this.#account;
     const unused = [...checkpoint.tensors.keys()].filter(
       (name) => !used.has(name) && !ignored.some((prefix) => name.startsWith(prefix)),
     );
+    this.#refuse(unused);
+  }
+
+  /** As `finish`, when not everything could be asked for: nothing counts as unused. */
+  finishEarly(): void {
+    this.#refuse([]);
+  }
+
+  #refuse(unused: readonly string[]): void {
+    const { checkpoint, faults } = this.#account;
     if (faults.size === 0 && unused.length === 0) return;
-    const lines = [...faults].map(([name, fault]) => `${name}: ${fault}`);
-    if (unused.length > 0) lines.push(`unused: ${unused.join(", ")}`);
+    const lines = firstOf([...faults].map(([name, fault]) => `${name}: ${fault}`));
+    if (unused.length > 0) lines.push(`unused: ${firstOf(unused).join(", ")}`);
     throw new CheckpointError(
       "checkpoint_tensor",
       `${checkpoint.directory}: the tensors do not fit config.json\n  ${lines.join("\n  ")}`,
@@ -137,6 +151,12 @@ export class Weights {
     );
     return standIn(path, expected, dtypes[0] as TensorDtype);
   }
+}
+
+/** A checkpoint of another size has thousands. */
+function firstOf(lines: readonly string[]): string[] {
+  const rest = lines.length - LINES_MAX;
+  return rest <= 0 ? [...lines] : [...lines.slice(0, LINES_MAX), `and ${rest} more`];
 }
 
 function reference({ entry, file }: StoredTensor): TensorRef {

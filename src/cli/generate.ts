@@ -1,10 +1,10 @@
 /** `antiphon generate`: a recorded question to a VoiceChat checkpoint, and its recorded answer. */
 import { existsSync } from "node:fs";
-import { access, constants, writeFile } from "node:fs/promises";
-import { dirname, resolve } from "node:path";
+import { resolve } from "node:path";
 import { writeWav } from "../audio/wav.ts";
 import { Checkpoint } from "../checkpoint/checkpoint.ts";
-import { readConfig, type VoiceChatConfig } from "../engines/voicechat/config.ts";
+import type { VoiceChatConfig } from "../engines/voicechat/config.ts";
+import { readConfig } from "../engines/voicechat/config-schema.ts";
 import { EXTRA_SECONDS_MAX, RECORDING_SECONDS_MAX } from "../engines/voicechat/limits.ts";
 import type { OfflineResult } from "../engines/voicechat/offline.ts";
 import type { OfflineMethods, OfflineWorkerOptions } from "../engines/voicechat/offline-worker.ts";
@@ -19,6 +19,7 @@ import type { CliContext } from "./context.ts";
 import { FrameProgress } from "./frame-progress.ts";
 import { profileSummary, runStream, type StreamResult, writeFrames } from "./generate-stream.ts";
 import { withoutControls } from "./growing-text.ts";
+import { checkOutputs, writeOutput } from "./output-files.ts";
 import { ProgressView } from "./progress-view.ts";
 import { readRecording } from "./recording.ts";
 import { formatDuration, styled } from "./terminal.ts";
@@ -114,16 +115,20 @@ export async function runGenerate(argv: readonly string[], context: CliContext):
   }
   const { model, audio } = checkRequest(settings);
   if (settings.maxTokens !== null) context.stderr.write("antiphon: -n is ignored; see --extra-decoding-seconds\n");
-  const { outputAudio, json, events, profileFrames } = settings;
-  for (const path of [outputAudio, json, events, profileFrames]) await requireWritable(path);
+  const { outputAudio, json } = settings;
+  const outputs = (["outputAudio", "json", "events", "profileFrames"] as const).map((key) => ({
+    flag: `--${flagOf(key)}`,
+    path: settings[key],
+  }));
+  await checkOutputs(outputs, { flag: "--audio", path: audio });
   const directory = await checkpointDirectory(model, context);
   const { inputSampleRate } = checkCheckpoint(directory);
   const samples = await readRecording(audio, inputSampleRate, RECORDING_SECONDS_MAX, context.signal);
   if (settings.stream) return stream(directory, samples, settings, context);
   const { result, loadMs, totalMs } = await run(directory, samples, settings, context);
-  if (outputAudio !== null) await writeFile(outputAudio, writeWav(result.samples, result.hz));
-  if (json !== null) await writeFile(json, `${JSON.stringify(report(result, loadMs, totalMs))}\n`);
   print(result, context);
+  if (outputAudio !== null) await writeOutput(outputAudio, writeWav(result.samples, result.hz));
+  if (json !== null) await writeOutput(json, `${JSON.stringify(report(result, loadMs, totalMs))}\n`);
   return 0;
 }
 
@@ -159,16 +164,6 @@ function checkRequest(settings: GenerateSettings): { model: string; audio: strin
     throw new AppError("usage", `--${flagOf(liveOnly)} belongs to a live run: add --stream`);
   }
   return { model, audio };
-}
-
-/** Told before the work, not after it. */
-async function requireWritable(path: string | null): Promise<void> {
-  if (path === null) return;
-  try {
-    await access(existsSync(path) ? path : dirname(resolve(path)), constants.W_OK);
-  } catch (cause) {
-    throw new AppError("usage", `${path} cannot be written (${(cause as NodeJS.ErrnoException).code})`, { cause });
-  }
 }
 
 async function checkpointDirectory(model: string, context: CliContext): Promise<string> {
@@ -256,8 +251,8 @@ async function stream(
   });
   const totalMs = performance.now() - startMs;
   const { outputAudio, json, profileFrames, profile, profileStages } = settings;
-  if (outputAudio !== null) await writeFile(outputAudio, writeWav(result.samples, result.hz));
-  if (json !== null) await writeFile(json, `${JSON.stringify(streamReport(result, totalMs))}\n`);
+  if (outputAudio !== null) await writeOutput(outputAudio, writeWav(result.samples, result.hz));
+  if (json !== null) await writeOutput(json, `${JSON.stringify(streamReport(result, totalMs))}\n`);
   if (profileFrames !== null) writeFrames(profileFrames, result);
   printLabels(result, context);
   if (profile || profileStages) stdout.write(`${profileSummary(result, profileStages)}\n`);

@@ -10,7 +10,7 @@
  *     const x = argument("x", "f32", [1, "T", 48]);      // numbers, and symbols for what the run decides
  *     const y = add(x, linear(relu(layerNorm(x, weights.at("norm"), 48)), weights.at("proj"), 48, 48));
  *     const model = build("example", { x }, { y });      // every operator above has been type-checked already
- *     weights.finish();                                  // strict: throws with all missing and unused tensors
+ *     weights.finish();                                  // strict: throws with the missing and unused tensors
  *     const graph = await runtime.load(model);
  *     const { y: result } = await graph.run({ x: tensor("f32", [1, 3, 48], floats) });
  */

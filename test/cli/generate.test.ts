@@ -115,6 +115,30 @@ describe("refused, with a reason and no work done", () => {
       () => ["-m", MODEL, "--audio", QUESTION, "--output-audio", "/nowhere/answer.wav"],
       "/nowhere/answer.wav cannot be written",
     ],
+    // Each of these was found out after the work: the answer was lost, or a file of the user's.
+    [
+      "a folder to write to",
+      () => ["-m", MODEL, "--audio", QUESTION, "--output-audio", folder],
+      "cannot be written (it is a folder)",
+    ],
+    [
+      "a file as a folder",
+      () => ["-m", MODEL, "--audio", QUESTION, "--json", join(existing("file.txt"), "answer.json")],
+      "cannot be written (ENOTDIR)",
+    ],
+    [
+      "one file for two answers",
+      () => ["-m", MODEL, "--audio", QUESTION, "--output-audio", path("both"), "--json", join(folder, ".", "both")],
+      "--json and --output-audio are the same file",
+    ],
+    [
+      "the question overwritten by its answer",
+      () => {
+        const question = existing("question.wav", readFileSync(QUESTION));
+        return ["-m", MODEL, "--audio", question, "--output-audio", question];
+      },
+      "--output-audio and --audio are the same file",
+    ],
   ];
   test.each(refused)("%s", async (_, argv, reason) => {
     await expect(generate(...argv())).rejects.toThrow(reason);

@@ -2,7 +2,8 @@
 import { readFileSync } from "node:fs";
 import { Checkpoint } from "../../src/checkpoint/checkpoint.ts";
 import { Weights } from "../../src/checkpoint/weights.ts";
-import { readConfig, type VoiceChatConfig } from "../../src/engines/voicechat/config.ts";
+import type { VoiceChatConfig } from "../../src/engines/voicechat/config.ts";
+import { readConfig } from "../../src/engines/voicechat/config-schema.ts";
 import { type GoldenTensor, readGolden } from "./golden.ts";
 
 export const CHECKPOINTS = ["tiny-f32", "tiny-bf16", "tiny-4bit", "tiny-8bit"] as const;

@@ -2,9 +2,38 @@
  * What config.json may hold. Absent keys take the reference's defaults; what this port does not compute is refused here,
  * before a single weight is read.
  */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { z } from "zod";
 import { CheckpointError } from "../../errors.ts";
 import type { LayerKind, VoiceChatConfig } from "./config.ts";
+import { brokenRule } from "./config-rules.ts";
+
+/**
+ * Reads and checks `directory`/config.json.
+ * @throws {CheckpointError} `checkpoint_unreadable` without the file; `checkpoint_corrupt` when it is not JSON, a value
+ * has the wrong type or size, or two values contradict each other; `checkpoint_unsupported` for another model, speaker or
+ * variant.
+ */
+export function readConfig(directory: string): VoiceChatConfig {
+  const path = join(directory, "config.json");
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    const what = code === "ENOENT" ? "missing; is this a converted MLX checkpoint?" : `cannot be read (${code})`;
+    throw new CheckpointError("checkpoint_unreadable", `${path}: ${what}`, { cause });
+  }
+  let json: unknown;
+  try {
+    // Python writes bare Infinity, which JSON does not have; 1e999 reads as the same number.
+    json = JSON.parse(text.replace(/([:,[]\s*)Infinity/g, "$11e999"));
+  } catch (cause) {
+    throw new CheckpointError("checkpoint_corrupt", `${path}: not valid JSON`, { cause });
+  }
+  return parseConfig(json, path);
+}
 
 /** As `readConfig`, of JSON already read; `path` is for messages. */
 export function parseConfig(json: unknown, path: string): VoiceChatConfig {
@@ -23,7 +52,7 @@ export function parseConfig(json: unknown, path: string): VoiceChatConfig {
   const context = parsed.data.audio_config.encoder.att_context_size;
   const leftFrames = (Array.isArray(context[0]) ? context[0][0] : context[0]) as number;
   const { textConfig: text } = config;
-  return {
+  const complete: VoiceChatConfig = {
     ...config,
     audioConfig: { ...config.audioConfig, encoder: { ...encoder, leftFrames } },
     textConfig: {
@@ -33,6 +62,9 @@ export function parseConfig(json: unknown, path: string): VoiceChatConfig {
       layers: [...text.hybridOverridePattern] as LayerKind[],
     },
   };
+  const broken = brokenRule(complete);
+  if (broken !== null) throw new CheckpointError("checkpoint_corrupt", `${path}: ${broken}`);
+  return complete;
 }
 
 const unsupported = (path: string, what: string): CheckpointError =>
@@ -59,7 +91,10 @@ function refuseOthers(config: z.infer<typeof CONFIG>, path: string): void {
       `self_attention_model is ${encoder.self_attention_model}, not rel_pos`,
     ],
     [encoder.att_context_style !== "chunked_limited", "att_context_style is not chunked_limited"],
-    [(context[0] ?? -1) < 1 || context[1] !== 0, "att_context_size is not a limited left context without look-ahead"],
+    [
+      (context[0] ?? -1) < 1 || (context[0] ?? 0) > CONTEXT_FRAMES_MAX || context[1] !== 0,
+      `att_context_size is not a left context of 1 to ${CONTEXT_FRAMES_MAX} frames without look-ahead`,
+    ],
     [encoder.xscaling, "xscaling is on"],
     [encoder.subsampling_factor !== 8 || !encoder.causal_downsampling, "subsampling is not causal by 8"],
     [
@@ -83,8 +118,18 @@ function refuseOthers(config: z.infer<typeof CONFIG>, path: string): void {
   if (broken !== undefined) throw unsupported(path, broken[1]);
 }
 
-const count = (standard: number): z.ZodDefault<z.ZodNumber> => z.number().int().positive().default(standard);
+/** Far more than any model has, and little enough to hold until the tensors have been compared. */
+const SIZE_MAX = 1_000_000;
+const FEW_MAX = 1_000;
+const CONTEXT_FRAMES_MAX = 1_000;
+
+const size = z.number().int().positive().max(SIZE_MAX);
+const count = (standard: number, max: number = SIZE_MAX): z.ZodDefault<z.ZodNumber> =>
+  z.number().int().positive().max(max).default(standard);
+const few = (standard: number): z.ZodDefault<z.ZodNumber> => count(standard, FEW_MAX);
 const real = (standard: number): z.ZodDefault<z.ZodNumber> => z.number().default(standard);
+const positive = (standard: number): z.ZodDefault<z.ZodNumber> => z.number().positive().default(standard);
+const nonNegative = (standard: number): z.ZodDefault<z.ZodNumber> => z.number().nonnegative().default(standard);
 const flag = (standard: boolean): z.ZodDefault<z.ZodBoolean> => z.boolean().default(standard);
 /** Transformers writes numbers that JSON does not have as `{"__float__": "Infinity"}`. */
 const limit = z.preprocess(
@@ -96,23 +141,23 @@ const PREPROCESSOR = z.object({
   sample_rate: count(16_000),
   features: count(128),
   n_fft: count(512),
-  window_size: real(0.025),
-  window_stride: real(0.01),
+  window_size: positive(0.025),
+  window_stride: positive(0.01),
   window: z.string().default("hann"),
-  preemph: real(0.97),
+  preemph: nonNegative(0.97),
   normalize: z.string().default("NA"),
-  log_zero_guard_value: real(2 ** -24),
+  log_zero_guard_value: positive(2 ** -24),
 });
 
 const ENCODER = z.object({
   feat_in: count(128),
-  n_layers: count(24),
+  n_layers: few(24),
   d_model: count(1024),
   n_heads: count(8),
-  ff_expansion_factor: count(4),
+  ff_expansion_factor: few(4),
   subsampling_factor: count(8),
   subsampling_conv_channels: count(256),
-  conv_kernel_size: count(9),
+  conv_kernel_size: few(9),
   causal_downsampling: flag(true),
   conv_context_size: z.unknown().default("causal"),
   conv_norm_type: z.string().default("layer_norm"),
@@ -130,7 +175,7 @@ const AUDIO = z.object({
   preprocessor: PREPROCESSOR.prefault({}),
   encoder: ENCODER.prefault({}),
   decoder: z
-    .object({ pred_hidden: count(640), pred_rnn_layers: count(2), vocab_size: count(1024), blank_as_pad: flag(true) })
+    .object({ pred_hidden: count(640), pred_rnn_layers: few(2), vocab_size: count(1024), blank_as_pad: flag(true) })
     .prefault({}),
   joint: z
     .object({
@@ -146,10 +191,8 @@ const AUDIO = z.object({
     })
     .prefault({}),
   output_dim: count(4480),
-  max_symbols: count(10),
+  max_symbols: few(10),
 });
-
-const size = z.number().int().positive();
 
 const TEXT = z.object({
   vocab_size: size,
@@ -167,22 +210,24 @@ const TEXT = z.object({
   n_groups: size,
   use_conv_bias: flag(true),
   mlp_bias: flag(false),
-  layer_norm_epsilon: real(1e-5),
+  layer_norm_epsilon: positive(1e-5),
   time_step_limit: z.tuple([limit, limit]).nullish(),
-  hybrid_override_pattern: z.union([z.string(), z.array(z.string()).transform((list) => list.join(""))]),
+  hybrid_override_pattern: z
+    .union([z.string(), z.array(z.string()).transform((list) => list.join(""))])
+    .refine((pattern) => pattern.length <= FEW_MAX, `expected at most ${FEW_MAX} layers`),
 });
 
 const CHARACTER = z.object({
   hidden_size: count(1152),
   intermediate_size: count(4608),
-  num_hidden_layers: count(1),
+  num_hidden_layers: few(1),
   num_attention_heads: count(16),
   num_key_value_heads: count(16),
   head_dim: count(72),
-  rms_norm_eps: real(1e-6),
-  query_pre_attn_scalar: real(256),
-  attn_logit_softcapping: real(50),
-  rope_base: real(10_000),
+  rms_norm_eps: positive(1e-6),
+  query_pre_attn_scalar: positive(256),
+  attn_logit_softcapping: positive(50),
+  rope_base: positive(10_000),
   char_vocab_size: count(257),
 });
 
@@ -190,32 +235,32 @@ const MOG = z.object({
   intermediate_size: count(4608),
   low_rank: count(64),
   min_log_std: real(-4),
-  num_layers: count(3),
+  num_layers: few(3),
   num_predictions: count(1024),
-  eps: real(1e-6),
+  eps: positive(1e-6),
 });
 
 const TTS = z.object({
   hidden_size: count(1152),
   intermediate_size: count(4608),
-  num_hidden_layers: count(28),
+  num_hidden_layers: few(28),
   num_attention_heads: count(16),
   num_key_value_heads: count(16),
   head_dim: count(72),
   sliding_window: count(7500),
   sliding_window_pattern: count(6),
-  rms_norm_eps: real(1e-6),
-  query_pre_attn_scalar: real(256),
-  rope_global_base_freq: real(1_000_000),
-  rope_local_base_freq: real(10_000),
+  rms_norm_eps: positive(1e-6),
+  query_pre_attn_scalar: positive(256),
+  rope_global_base_freq: positive(1_000_000),
+  rope_local_base_freq: positive(10_000),
   latent_size: count(512),
-  num_quantizers: count(31),
+  num_quantizers: few(31),
   codebook_size: count(1024),
-  num_iterations: count(8),
+  num_iterations: few(8),
   guidance_scale: real(0.2),
-  top_p: real(0.95),
-  noise_scale: real(0.001),
-  exponent: real(3),
+  top_p: positive(0.95),
+  noise_scale: nonNegative(0.001),
+  exponent: positive(3),
   use_gated_fusion_for_text_audio: flag(true),
   use_subword_flag_emb: flag(true),
   use_bos_eos_emb: flag(true),
@@ -229,12 +274,12 @@ const CODEC = z.object({
   base_channels: count(384),
   channel_multipliers: z.array(size).default([1, 2, 4]),
   downsample_rates: z.array(size).default([7, 7, 9]),
-  blocks_per_stage: count(3),
-  block_kernel_size: count(7),
+  blocks_per_stage: few(3),
+  block_kernel_size: few(7),
   latent_dim: count(512),
   n_fft: count(16),
   hop_length: count(4),
-  num_quantizers: count(31),
+  num_quantizers: few(31),
   codebook_size: count(1024),
 });
 
@@ -252,7 +297,7 @@ const CONFIG = z.object({
   rnnt_blank_id: id(1024),
   input_sample_rate: count(16_000),
   output_sample_rate: count(22_050),
-  frame_duration: real(0.08),
+  frame_duration: positive(0.08),
   function_channel_weight: real(2),
   default_system_prompt: z.string().default(""),
   rnnt_vocabulary: z.array(z.string()).default([]),

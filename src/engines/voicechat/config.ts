@@ -1,12 +1,7 @@
 /**
- * config.json of a Nemotron VoiceChat checkpoint, in our spelling. Sizes are counts of elements unless a comment says
+ * config.json of a Nemotron VoiceChat checkpoint, in our spelling; config-schema.ts reads it. Sizes are counts of elements unless a comment says
  * otherwise.
  */
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-import { CheckpointError } from "../../errors.ts";
-import { parseConfig } from "./config-schema.ts";
-
 export interface PreprocessorConfig {
   readonly sampleRate: number;
   readonly features: number;
@@ -163,24 +158,4 @@ export interface VoiceChatConfig {
   readonly defaultSystemPrompt: string;
   readonly rnntVocabulary: readonly string[];
   readonly speaker: string;
-}
-
-/**
- * Reads and checks `directory`/config.json.
- * @throws {CheckpointError} `checkpoint_unreadable` without the file; `checkpoint_corrupt` when it is not JSON or a value
- * has the wrong type; `checkpoint_unsupported` for another model, speaker or variant.
- */
-export function readConfig(directory: string): VoiceChatConfig {
-  const path = join(directory, "config.json");
-  if (!existsSync(path)) {
-    throw new CheckpointError("checkpoint_unreadable", `${path}: missing; is this a converted MLX checkpoint?`);
-  }
-  let json: unknown;
-  try {
-    // Python writes bare Infinity, which JSON does not have; 1e999 reads as the same number.
-    json = JSON.parse(readFileSync(path, "utf8").replace(/([:,[]\s*)Infinity/g, "$11e999"));
-  } catch (cause) {
-    throw new CheckpointError("checkpoint_corrupt", `${path}: not valid JSON`, { cause });
-  }
-  return parseConfig(json, path);
 }

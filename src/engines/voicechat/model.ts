@@ -4,7 +4,8 @@ import { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import { Weights } from "../../checkpoint/weights.ts";
 import type { Precision } from "../../onnx/quantized.ts";
 import { type Provider, Runtime } from "../../onnx/runtime.ts";
-import { type AudioConfig, readConfig, type VoiceChatConfig } from "./config.ts";
+import type { AudioConfig, VoiceChatConfig } from "./config.ts";
+import { readConfig } from "./config-schema.ts";
 import { LanguageModel } from "./language.ts";
 import { Codec, type CodecModels, codecModels } from "./networks/codec.ts";
 import { Conformer, conformerModels } from "./networks/conformer.ts";
@@ -106,22 +107,35 @@ interface Declared {
   readonly speech: SpeechModels;
 }
 
-/** All graphs, with every tensor accounted for. */
+/**
+ * All graphs, with every tensor accounted for.
+ * @throws {CheckpointError} with every tensor that does not fit.
+ */
 function declare(config: VoiceChatConfig, checkpoint: Checkpoint, precision: Precision): Declared {
   const weights = Weights.of(checkpoint);
+  try {
+    const declared = declareNetworks(config, weights, precision);
+    weights.finish();
+    return declared;
+  } catch (error) {
+    // Sizes that no tensor has may end in a graph that cannot be: the tensors say why.
+    weights.finishEarly();
+    throw error;
+  }
+}
+
+function declareNetworks(config: VoiceChatConfig, weights: Weights, precision: Precision): Declared {
   const stt = weights.at("stt_model");
   const tts = weights.at("tts_model");
   // The mel filters are computed.
   stt.ignore("perception.preprocessor.");
-  const declared = {
+  return {
     conformer: conformerModels(config.audioConfig, stt.at("perception")),
     rnnt: rnntModels(config.audioConfig, stt),
     language: languageModels(config.textConfig, stt, precision),
     codec: codecModels(config.codecConfig, tts.at("audio_codec")),
     speech: speechModels(config, tts),
   };
-  weights.finish();
-  return declared;
 }
 
 async function loadNetworks(

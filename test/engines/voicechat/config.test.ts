@@ -1,8 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { readConfig } from "../../../src/engines/voicechat/config.ts";
-import { parseConfig } from "../../../src/engines/voicechat/config-schema.ts";
+import { parseConfig, readConfig } from "../../../src/engines/voicechat/config-schema.ts";
 import { temporaryDirectory } from "../../support/safetensors.ts";
 
 const FIXTURE = "test/fixtures/voicechat/tiny-4bit/checkpoint";
@@ -25,7 +24,10 @@ describe("config.json", () => {
   });
 
   it("takes the published dimensions where keys are absent", () => {
-    const config = parseConfig({ model_type: "nemotron_voicechat", text_config: tiny().text_config }, "config.json");
+    const config = parseConfig(
+      { model_type: "nemotron_voicechat", text_config: { ...tiny().text_config, hidden_size: 4480 } },
+      "config.json",
+    );
     expect(config.audioConfig).toMatchObject({
       outputDim: 4480,
       maxSymbols: 10,
@@ -101,6 +103,36 @@ describe("config.json", () => {
     change(json);
     expect(() => parseConfig(json, "config.json")).toThrow(
       expect.objectContaining({ code, message: expect.stringContaining(message) }),
+    );
+  });
+
+  // A config.json with absurd numbers once ended in an ill-typed graph, a RangeError, or a process that took all memory.
+  const CONTRADICTIONS: [string, Json, string][] = [
+    ["text_config", { hidden_size: 1e9 }, "text_config.hidden_size"],
+    ["text_config", { hidden_size: 130, head_dim: null }, "hidden_size 130 does not divide by num_attention_heads 4"],
+    ["text_config", { hidden_size: 256 }, "output_dim 128 differs from text_config.hidden_size 256"],
+    ["text_config", { num_key_value_heads: 3 }, "4 attention heads do not divide by 3 key-value heads"],
+    ["text_config", { n_groups: 3 }, "8 mamba heads do not divide by n_groups 3"],
+    ["text_config", { hybrid_override_pattern: "" }, "names no layer"],
+    ["text_config", { hybrid_override_pattern: "M".repeat(1001) }, "at most 1000 layers"],
+    ["text_config", { vocab_size: 12 }, "pad_token_id is 12, and vocab_size 12"],
+    ["text_config", { layer_norm_epsilon: -1 }, "text_config.layer_norm_epsilon"],
+    ["text_config", { time_step_limit: [1, 0] }, "runs from 1 to 0"],
+    ["tts_config", { head_dim: 7 }, "tts_config: head_dim 7 is odd"],
+    ["tts_config", { num_hidden_layers: 1e15 }, "tts_config.num_hidden_layers"],
+    ["tts_config", { codebook_size: 41 }, "41 of 20, 40 of 20"],
+    ["tts_config", { top_p: 1.5 }, "top_p is 1.5"],
+    ["codec_config", { downsample_rates: [7, 7] }, "3 channel_multipliers and 2 downsample_rates"],
+    ["codec_config", { hop_length: 16 }, "not larger than hop_length 16"],
+    ["codec_config", { sample_rate: 24_000 }, "speaks 24000 Hz, and output_sample_rate is 22050"],
+    ["", { frame_duration: 0.04 }, "frame_duration is 0.04 s; the encoder hears 1280 samples"],
+    ["", { rnnt_blank_id: 30 }, "rnnt_blank_id is 30; the blank comes after the 31 classes"],
+  ];
+  it.each(CONTRADICTIONS)("refuses numbers that contradict each other: %s %j", (section, numbers, message) => {
+    const json = tiny();
+    Object.assign(section === "" ? json : (json[section] as Json), numbers);
+    expect(() => parseConfig(json, "config.json")).toThrow(
+      expect.objectContaining({ code: "checkpoint_corrupt", message: expect.stringContaining(message) }),
     );
   });
 

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { Checkpoint } from "../../../src/checkpoint/checkpoint.ts";
 import { Weights } from "../../../src/checkpoint/weights.ts";
-import { readConfig } from "../../../src/engines/voicechat/config.ts";
+import { readConfig } from "../../../src/engines/voicechat/config-schema.ts";
 import { Conformer, conformerModels } from "../../../src/engines/voicechat/networks/conformer.ts";
 import { Runtime } from "../../../src/onnx/runtime.ts";
 import { goldenFloats, largestDifference, readGolden } from "../../support/golden.ts";

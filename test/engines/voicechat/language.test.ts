@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { Checkpoint } from "../../../src/checkpoint/checkpoint.ts";
 import { Weights } from "../../../src/checkpoint/weights.ts";
-import { readConfig } from "../../../src/engines/voicechat/config.ts";
+import { readConfig } from "../../../src/engines/voicechat/config-schema.ts";
 import { LanguageModel } from "../../../src/engines/voicechat/language.ts";
 import { languageModels } from "../../../src/engines/voicechat/networks/nemotron-h.ts";
 import { Runtime } from "../../../src/onnx/runtime.ts";
