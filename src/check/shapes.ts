@@ -75,9 +75,6 @@ const SHAPES: Readonly<Record<string, z.ZodType>> = {
   "response.mcp_call.failed": event({ output_index: index, item_id: text }),
 };
 
-/** The types of server events that the API has. */
-export const SERVER_EVENT_TYPES: readonly string[] = Object.keys(SHAPES);
-
 /** What is wrong with the event's shape, in a few words; null where nothing is. */
 export function shapeFaultOf(value: WireEvent): string | null {
   const schema = Object.hasOwn(SHAPES, value.type) ? SHAPES[value.type] : undefined;

@@ -6,7 +6,7 @@ import { at, textAt, type WireEvent } from "../wire.ts";
 
 /** A model that follows instructions is busy for long with this one, and any model for a while. */
 export const LONG = "Count from one to one hundred in words, every number, slowly. Do not stop before one hundred.";
-export const SHORT = "Say hello in one short sentence.";
+const SHORT = "Say hello in one short sentence.";
 
 export interface Said {
   readonly id: string;
