@@ -9,7 +9,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { readWav } from "../../src/audio/wav.ts";
 import { LIVE_SERVER_MS, type LiveServer, liveServer, questionFile, transcribe } from "../support/live-server.ts";
 import { hasNewestNode, newestClient } from "../support/newest-client.ts";
-import { python3, pythonClient } from "../support/python-client.ts";
+import { hasPython, PYTHON_CLIENT_MS, pythonClient } from "../support/python-client.ts";
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -68,11 +68,12 @@ describe.skipIf(!hasNewestNode)("JavaScript: the newest openai, on the Node that
   }, 120_000);
 });
 
-describe.skipIf(python3 === null)("Python: openai over ws:", () => {
+/** Skipped where there is no Python 3 with venv. */
+describe.skipIf(!hasPython)("Python: openai over ws:", () => {
   let python: string;
   beforeAll(async () => {
     python = await pythonClient();
-  }, 240_000);
+  }, PYTHON_CLIENT_MS);
 
   test("asks a question and hears the answer", async () => {
     const answer = join(directory, "answer.wav");

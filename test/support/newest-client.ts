@@ -4,6 +4,8 @@ import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { withLock } from "../../src/models/lock.ts";
+import { systemClock } from "../../src/util/clock.ts";
 
 const NODE = `node-${process.platform}-${process.arch}`;
 const PACKAGES = [`${NODE}@22.23.5`, "openai@7.59.0", "@openai/agents-realtime@0.20.0", "ws@8.23.0", "zod@4.6.7"];
@@ -16,16 +18,19 @@ const run = promisify(execFile);
 export const hasNewestNode: boolean = process.platform === "linux" || process.platform === "darwin";
 
 /** A Node 22 and a copy of `original`, by default of `examples/ask.mjs`, that imports the newest clients. */
-export async function newestClient(original: string = EXAMPLE): Promise<{ readonly node: string; readonly script: string }> {
+export async function newestClient(
+  original: string = EXAMPLE,
+): Promise<{ readonly node: string; readonly script: string }> {
   const node = join(DIRECTORY, "node_modules", NODE, "bin", "node");
   const script = join(DIRECTORY, basename(original));
   mkdirSync(DIRECTORY, { recursive: true });
-  const probe = spawnSync(node, ["--input-type=module", "--eval", PROBE], { cwd: DIRECTORY });
-  if (probe.status !== 0) {
+  await withLock(`${DIRECTORY}.lock`, { clock: systemClock }, async () => {
+    const probe = spawnSync(node, ["--input-type=module", "--eval", PROBE], { cwd: DIRECTORY });
+    if (probe.status === 0) return;
     writeFileSync(join(DIRECTORY, "package.json"), '{"private":true}\n');
     const flags = ["--ignore-scripts", "--no-fund", "--no-audit", "--no-package-lock"];
     await run("npm", ["install", ...flags, "--save-exact", ...PACKAGES], { cwd: DIRECTORY });
-  }
+  });
   copyFileSync(original, script);
   return { node, script };
 }
