@@ -14,7 +14,6 @@ import process from "node:process";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const NODE_MAJOR_MIN = 20;
 /** What the tests talk to; fetched before them, with progress, so that no test waits for a download. */
 const TEST_MODELS = ["silero-vad", "smart-turn", "moonshine-tiny-en", "smollm2-135m", "piper-joe", "flite"];
 
@@ -73,12 +72,18 @@ function sourceStamp() {
   return hash.digest("hex");
 }
 
+/** Says what is missing before npm and the parser say it worse. */
+function requireNode() {
+  const { engines } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const wanted = engines.node.replace(">=", "");
+  const isOlder = wanted.localeCompare(process.versions.node, "en", { numeric: true }) > 0;
+  if (!isOlder) return;
+  say(`antiphon needs Node.js ${wanted} or newer, and this is ${process.versions.node}: see https://nodejs.org`);
+  process.exit(1);
+}
+
 function setUp() {
-  const major = Number(process.versions.node.split(".")[0]);
-  if (major < NODE_MAJOR_MIN) {
-    say(`antiphon needs Node ${NODE_MAJOR_MIN} or newer; this is ${process.version}.`);
-    process.exit(1);
-  }
+  requireNode();
   if (!installed()) {
     say("antiphon: installing packages (once; about 800 MB with the model runtimes)…");
     must("the installation", "npm", ["ci"]);

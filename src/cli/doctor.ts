@@ -15,6 +15,7 @@ import { help, parseArguments } from "./arguments.ts";
 import { findAudioProgram } from "./audio-device.ts";
 import type { CliContext } from "./context.ts";
 import { formatBytes, styled } from "./terminal.ts";
+import { nodeVersionMin } from "./version.ts";
 
 export interface Finding {
   /** `warning`: something will not work that not everybody needs. `problem`: `antiphon serve` will not run as it is. */
@@ -76,9 +77,10 @@ const problem = (what: string, detail: string, mend: string): Finding => ({ stat
 function node(): Finding {
   const { node: version } = process.versions;
   const detail = `${version} on ${process.platform}-${process.arch}`;
-  return Number(version.split(".")[0]) >= 20
+  const wanted = nodeVersionMin();
+  return wanted.localeCompare(version, "en", { numeric: true }) <= 0
     ? ok("Node.js", detail)
-    : problem("Node.js", detail, "install Node.js 20 or newer");
+    : problem("Node.js", detail, `install Node.js ${wanted} or newer`);
 }
 
 /** Packages with native code: present for this machine? */

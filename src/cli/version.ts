@@ -1,7 +1,16 @@
 import { readFileSync } from "node:fs";
 
-/** Of the package, from `src/cli` and from `dist/cli` alike. */
-export function version(): string {
-  const file = new URL("../../package.json", import.meta.url);
-  return (JSON.parse(readFileSync(file, "utf8")) as { version: string }).version;
+interface Manifest {
+  readonly version: string;
+  readonly engines: { readonly node: string };
 }
+
+/** Of the package, from `src/cli` and from `dist/cli` alike. */
+function manifest(): Manifest {
+  return JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as Manifest;
+}
+
+export const version = (): string => manifest().version;
+
+/** The oldest Node.js that antiphon runs on: `20.18.1`. */
+export const nodeVersionMin = (): string => manifest().engines.node.replace(">=", "");
