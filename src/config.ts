@@ -51,6 +51,7 @@ export interface Config {
   readonly llmModel: string | null;
   readonly llmBaseUrl: string | null;
   readonly llmApiKey: string | null;
+  readonly llmTools: "auto" | "native" | "prompted";
   readonly tts: "piper" | "kokoro" | "flite" | "openai";
   readonly ttsModel: string | null;
   readonly ttsBaseUrl: string | null;
@@ -205,6 +206,11 @@ function pipelineOptions(): OptionTable<Omit<Config, ServerKeys | DuplexKeys | M
     llmModel: pipeline.maybeText("Model: a catalog name, a .gguf file, or the remote id.", { placeholder: "NAME" }),
     llmBaseUrl: pipeline.maybeUrl(`Base address of ${url}, with its /v1.`),
     llmApiKey: pipeline.maybeText("Key for --llm-base-url.", { secret: true, placeholder: "KEY", env: keys("LLM") }),
+    llmTools: pipeline.choice(
+      "auto",
+      ["auto", "native", "prompted"],
+      "How the model calls functions: natively, or by prompt and parse. auto: natively, unless the service refuses that.",
+    ),
     tts: pipeline.choice("piper", ["piper", "kokoro", "flite", "openai"], "Text to speech."),
     ttsModel: pipeline.maybeText("Model of the chosen --tts: a catalog name, or the remote id.", {
       placeholder: "NAME",

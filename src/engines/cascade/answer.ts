@@ -119,13 +119,13 @@ export class Answer {
     for await (const part of parts) {
       this.#mark("llm.first_token");
       if (part.type === "end") outcome = part;
-      else if (part.type === "text") {
+      else if (part.type !== "text") this.#tool(part);
+      else {
         // Models put line breaks before a call, or before everything: no message begins with them.
-        const delta = begun ? part.delta : part.delta.trimStart();
+        const delta: string = begun ? part.delta : part.delta.trimStart();
         begun ||= delta !== "";
         if (delta !== "") onText(delta);
       }
-      if (part.type !== "end" && part.type !== "text") this.#tool(part);
     }
     this.#mark("llm.done");
     return outcome;

@@ -45,7 +45,9 @@ function chatMessage(item: ConversationItem, names: ReadonlyMap<string, string>)
     .join("\n");
   if (item.role === "system") return text === "" ? null : { role: "system", text };
   if (item.role === "user") {
-    const images = item.content.flatMap((part): ChatImage[] => (part.type === "image" ? [part] : []));
+    const images = item.content.flatMap((part): ChatImage[] =>
+      part.type === "image" ? [{ url: part.url, detail: part.detail }] : [],
+    );
     return text === "" && images.length === 0 ? null : { role: "user", text, images };
   }
   if (text === "") return null;

@@ -35,6 +35,8 @@ export interface CascadeStageOptions {
   readonly llmModel: string | null;
   readonly llmBaseUrl: string | null;
   readonly llmApiKey: string | null;
+  /** How the model calls functions; `auto` asks it natively, and shows them in the prompt where a service refuses that. */
+  readonly llmTools: "auto" | "native" | "prompted";
   readonly tts: TtsName;
   readonly ttsModel: string | null;
   readonly ttsBaseUrl: string | null;

@@ -40,7 +40,7 @@ const silence = (ms: number): Float32Array =>
 
 beforeAll(async () => {
   const store = testModelStore();
-  const none = { sttModel: null, sttBaseUrl: null, sttApiKey: null, llmModel: null, llmBaseUrl: null, llmApiKey: null };
+  const none = { sttModel: null, sttBaseUrl: null, sttApiKey: null, llmModel: null, llmBaseUrl: null, llmApiKey: null, llmTools: "auto" } as const;
   const tts = { ttsModel: null, ttsBaseUrl: null, ttsApiKey: null };
   const names = { vad: "silero", stt: "moonshine", llm: "local", tts: "piper" } as const;
   const files = await store.ensure("flite");

@@ -6,6 +6,7 @@ import { ChatCompletions } from "../../../src/engines/cascade/llm/chat-completio
 import { loadLlm } from "../../../src/engines/cascade/llm/choice.ts";
 import type { LlmPart, LlmRequest } from "../../../src/engines/cascade/llm/llm.ts";
 import { ResponsesApi } from "../../../src/engines/cascade/llm/responses-api.ts";
+import { guardedParts } from "../../../src/engines/cascade/llm/tool-guard.ts";
 import type { CascadeStageOptions } from "../../../src/engines/cascade/registry.ts";
 import { OpenAiStt } from "../../../src/engines/cascade/stt/openai-stt.ts";
 import { OpenAiTts } from "../../../src/engines/cascade/tts/openai-tts.ts";
@@ -117,7 +118,8 @@ describe("chat-completions", () => {
           role: "user",
           content: [
             { type: "text", text: "What is here?" },
-            { type: "image_url", image_url: { detail: "low" } },
+            // Strict services refuse a field more.
+            { type: "image_url", image_url: { url: "data:image/png;base64,AA==", detail: "low" } },
           ],
         },
         {
@@ -203,6 +205,28 @@ describe("chat-completions", () => {
     await expect(collect(chat(broken).generate(REQUEST))).rejects.toMatchObject({ code: "upstream_failed" });
   });
 
+  /**
+   * A long conversation with truncation disabled failed at a size that was only assumed of the service. It gets the whole,
+   * and its refusal is the answer.
+   */
+  it("gets the whole conversation where nothing may be dropped, and else what fits", async () => {
+    const long = { role: "user", text: "word ".repeat(20_000), images: [] } as const;
+    const last = { role: "user", text: "Well?", images: [] } as const;
+    const shown = async (truncation: LlmRequest["truncation"]): Promise<unknown[]> => {
+      const baseUrl = await serve((_, response) => {
+        response.writeHead(400).end('{"error":{"code":"context_length_exceeded"}}');
+      });
+      const messages = [REQUEST.messages[0]!, long, last];
+      const answer = collect(chat(baseUrl).generate({ ...REQUEST, messages, truncation }));
+      await expect(answer).rejects.toThrow("(context_length_exceeded)");
+      const { messages: sent } = (service as Service).json() as { messages: unknown[] };
+      await service?.stop();
+      return sent;
+    };
+    expect(await shown("disabled")).toHaveLength(3);
+    expect(await shown("auto")).toHaveLength(2);
+  });
+
   it("lets go at once when it is cancelled", async () => {
     const baseUrl = await serve(() => {});
     const abort = new AbortController();
@@ -230,7 +254,14 @@ describe("responses-api", () => {
         },
       ),
     );
-    const llm = new ResponsesApi({ baseUrl, apiKey: null, model: "m", images: true, contextTokens: 10_000 });
+    const llm = new ResponsesApi({
+      baseUrl,
+      apiKey: null,
+      model: "m",
+      images: true,
+      tools: "native",
+      contextTokens: 10_000,
+    });
     expect(await collect(llm.generate(REQUEST))).toEqual([
       { type: "text", delta: "Hello." },
       { type: "tool.started", callId: "c1", name: "look" },
@@ -259,7 +290,14 @@ describe("responses-api", () => {
     [{ type: "response.incomplete", response: { incomplete_details: { reason: "content_filter" } } }, "content_filter"],
   ])("says why an answer is incomplete", async (event, reason) => {
     const baseUrl = await serve(events(event));
-    const llm = new ResponsesApi({ baseUrl, apiKey: null, model: "m", images: true, contextTokens: 10_000 });
+    const llm = new ResponsesApi({
+      baseUrl,
+      apiKey: null,
+      model: "m",
+      images: true,
+      tools: "native",
+      contextTokens: 10_000,
+    });
     expect((await collect(llm.generate(REQUEST))).at(-1)).toMatchObject({ type: "end", reason });
   });
 
@@ -267,7 +305,14 @@ describe("responses-api", () => {
     "fails clearly: %j",
     async (event) => {
       const baseUrl = await serve(events(event));
-      const llm = new ResponsesApi({ baseUrl, apiKey: null, model: "m", images: true, contextTokens: 10_000 });
+      const llm = new ResponsesApi({
+        baseUrl,
+        apiKey: null,
+        model: "m",
+        images: true,
+        tools: "native",
+        contextTokens: 10_000,
+      });
       await expect(collect(llm.generate(REQUEST))).rejects.toMatchObject({ code: "upstream_failed" });
     },
   );
@@ -325,6 +370,7 @@ describe("the choice of a language model", () => {
     llmModel: null,
     llmBaseUrl: null,
     llmApiKey: null,
+    llmTools: "auto",
     tts: "openai",
     ttsModel: null,
     ttsBaseUrl: null,
@@ -369,6 +415,37 @@ describe("the choice of a language model", () => {
     const choice = loadLlm(options({ onChoice: ({ reason }) => reasons.push(reason) }));
     await expect(choice).rejects.toThrow("the local model was chosen");
     expect(reasons[0]).toContain("weak");
+  });
+
+  it.each([
+    ["auto", "native"],
+    ["native", "native"],
+    ["prompted", "prompted"],
+  ] as const)("calls tools as it is told: %s", async (llmTools, tools) => {
+    for (const llm of ["chat-completions", "responses-api"] as const) {
+      expect((await loadLlm(options({ llm, llmModel: "m", llmBaseUrl: "http://x:5/v1", llmTools }))).tools).toBe(tools);
+    }
+  });
+
+  // A local server whose model takes no tools answered 400 to every session that had some.
+  it("shows tools in the prompt from then on, where a service refuses them natively", async () => {
+    const llmBaseUrl = await serve((request, response) => {
+      const body = service?.json(service.seen.length - 1) ?? {};
+      if ("tools" in body) response.writeHead(400).end('{"error":{"type":"api_error"}}');
+      else events({ choices: [{ delta: { content: "<code>look()</code>" } }] }, "[DONE]")(request, response);
+    });
+    const llm = await loadLlm(options({ llmModel: "m", llmBaseUrl, fetch }));
+    const request = { ...REQUEST, toolChoice: "auto", signal: new AbortController().signal } as const;
+    const called = async (): Promise<unknown[]> => {
+      const parts: LlmPart[] = [];
+      for await (const part of guardedParts(llm, request, silentLog)) parts.push(part);
+      return parts.flatMap((part) => (part.type === "tool.completed" ? [part.name] : []));
+    };
+    expect(await called()).toEqual(["look"]);
+    expect(llm.tools).toBe("prompted");
+    expect(await called()).toEqual(["look"]);
+    expect(service?.seen.map((_, index) => "tools" in (service?.json(index) ?? {}))).toEqual([true, false, false]);
+    expect(JSON.stringify(service?.json(2))).toContain("def look()");
   });
 
   it("asks for a name where the address gives none", async () => {

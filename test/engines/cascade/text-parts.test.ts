@@ -198,11 +198,19 @@ describe("fitHistory", () => {
     const kept = fitHistory(messages, { tokensMax: 18, truncation: "auto", count });
     expect(kept.map((message) => ("text" in message ? message.text : ""))).toEqual(["sys", "3333", "4444", "5"]);
     const less = fitHistory(messages, { tokensMax: 18, truncation: { retentionRatio: 0.5, tokensMax: null }, count });
+    // 0.5 of the 15 after the instructions.
     expect(less.map((message) => ("text" in message ? message.text : ""))).toEqual(["sys", "5"]);
   });
   it("heeds the session's own limit", () => {
-    const kept = fitHistory(messages, { tokensMax: 100, truncation: { retentionRatio: 1, tokensMax: 12 }, count });
-    expect(count(kept)).toBeLessThanOrEqual(12);
+    const texts = (retentionRatio: number, tokensMax: number): string[] =>
+      fitHistory(messages, { tokensMax: 100, truncation: { retentionRatio, tokensMax }, count }).map((message) =>
+        "text" in message ? message.text : "",
+      );
+    // OpenAI's post_instructions: the instructions do not count, and 17 is all that follows them.
+    expect(texts(1, 17)).toHaveLength(6);
+    expect(texts(1, 16)).toEqual(["sys", "3333", "4444", "5"]);
+    expect(texts(0.5, 16)).toEqual(["sys", "5"]);
+    expect(texts(0, 16)).toEqual(["sys", "5"]);
   });
   it("is an error where nothing may be dropped, or dropping does not help", () => {
     expect(() => fitHistory(messages, { tokensMax: 18, truncation: "disabled", count })).toThrow("has 20 tokens");

@@ -2,9 +2,8 @@
 import { UpstreamError } from "../../../errors.ts";
 import type { TokenUsage, ToolChoice } from "../../engine.ts";
 import { Remote, type RemoteOptions } from "../remote.ts";
-import { estimatedTokens } from "./estimate.ts";
+import { fitService } from "./estimate.ts";
 import { eventData } from "./event-stream.ts";
-import { fitHistory } from "./fit-history.ts";
 import type { ChatMessage, Llm, LlmEndReason, LlmPart, LlmRequest } from "./llm.ts";
 
 export interface ChatCompletionsOptions extends RemoteOptions {
@@ -50,11 +49,7 @@ export class ChatCompletions implements Llm {
   }
   async *generate(request: LlmRequest): AsyncIterable<LlmPart> {
     const { signal } = request;
-    const messages = fitHistory(request.messages, {
-      tokensMax: this.#contextTokens,
-      truncation: request.truncation,
-      count: estimatedTokens,
-    });
+    const messages = fitService(request, this.#contextTokens);
     const response = await this.#remote.post({
       path: "/chat/completions",
       body: this.#body(request, messages),
@@ -170,6 +165,6 @@ function wireMessage(message: ChatMessage): object {
     return { role: "assistant", content: message.text || null, ...(calls.length === 0 ? {} : { tool_calls: calls }) };
   }
   if (message.images.length === 0) return { role: "user", content: message.text };
-  const images = message.images.map((image_url) => ({ type: "image_url", image_url }));
+  const images = message.images.map(({ url, detail }) => ({ type: "image_url", image_url: { url, detail } }));
   return { role: "user", content: [...(message.text === "" ? [] : [{ type: "text", text: message.text }]), ...images] };
 }

@@ -13,6 +13,7 @@ import type { Llm } from "./llm.ts";
 import { LocalLlm } from "./local-llm.ts";
 import { findLocalServer, firstChatModel } from "./local-servers.ts";
 import { ResponsesApi } from "./responses-api.ts";
+import { ToolFallback } from "./tool-fallback.ts";
 
 interface Choice {
   readonly kind: "local" | "chat-completions" | "responses-api";
@@ -39,9 +40,13 @@ export async function loadLlm(options: CascadeStageOptions): Promise<Llm> {
   const openai = baseUrl === null;
   const contextTokens = openai ? OPENAI_CONTEXT_TOKENS : REMOTE_CONTEXT_TOKENS;
   const { llmApiKey: apiKey, fetch } = options;
-  const remote = { model, baseUrl, apiKey, images: true, contextTokens, ...(fetch === undefined ? {} : { fetch }) };
-  return kind === "responses-api" ? new ResponsesApi(remote) : new ChatCompletions({ ...remote, tools: "native" });
+  const service = fetch === undefined ? {} : { fetch };
+  const remote = { model, baseUrl, apiKey, images: true, tools: toolsOf(options), contextTokens, ...service };
+  const llm = kind === "responses-api" ? new ResponsesApi(remote) : new ChatCompletions(remote);
+  return options.llmTools === "auto" ? new ToolFallback(llm, options.log) : llm;
 }
+
+const toolsOf = ({ llmTools }: CascadeStageOptions): Llm["tools"] => (llmTools === "prompted" ? "prompted" : "native");
 
 async function choose(options: CascadeStageOptions): Promise<Choice> {
   const { llm, llmModel, llmBaseUrl, llmApiKey } = options;
@@ -103,5 +108,5 @@ async function loadLocal(options: CascadeStageOptions, model: string): Promise<L
     gpu: model !== LOCAL_MODEL,
     lead: VOICE_LEAD,
   };
-  return LocalLlm.load(file ? basename(model, ".gguf") : model, settings, log);
+  return LocalLlm.load(file ? basename(model, ".gguf") : model, toolsOf(options), settings, log);
 }

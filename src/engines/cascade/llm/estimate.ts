@@ -1,11 +1,21 @@
 /** Tokens of a conversation as a service will count them, roughly: its tokenizer is not here. */
-import type { ChatMessage } from "./llm.ts";
+import { fitHistory } from "./fit-history.ts";
+import type { ChatMessage, LlmRequest } from "./llm.ts";
 
 const CHARACTERS_PER_TOKEN = 3.5;
 const TOKENS_PER_MESSAGE = 6;
 const TOKENS_PER_IMAGE = 800;
 
-export function estimatedTokens(messages: readonly ChatMessage[]): number {
+/**
+ * The conversation as a service of `contextTokens` is to get it. Where nothing may be dropped it gets all: it knows its
+ * own limit, and refuses what is beyond it.
+ */
+export function fitService({ messages, truncation }: LlmRequest, contextTokens: number): readonly ChatMessage[] {
+  if (truncation === "disabled") return messages;
+  return fitHistory(messages, { tokensMax: contextTokens, truncation, count: estimatedTokens });
+}
+
+function estimatedTokens(messages: readonly ChatMessage[]): number {
   let tokens = 0;
   for (const message of messages) {
     tokens += TOKENS_PER_MESSAGE + Math.ceil(textOf(message).length / CHARACTERS_PER_TOKEN);

@@ -15,17 +15,26 @@ const RETENTION_RATIO = 0.8;
 export function fitHistory(messages: readonly ChatMessage[], limits: HistoryLimits): readonly ChatMessage[] {
   const { truncation, count } = limits;
   const chosen = typeof truncation === "object" ? truncation : null;
-  const tokensMax = Math.min(limits.tokensMax, chosen?.tokensMax ?? Number.POSITIVE_INFINITY);
   const tokens = count(messages);
+  if (tokens <= limits.tokensMax && chosen?.tokensMax == null) return messages;
+  if (truncation === "disabled") throw tooLong(tokens, limits.tokensMax, "allow truncation");
+  const lead = messages.slice(
+    0,
+    Math.max(
+      0,
+      messages.findIndex(({ role }) => role !== "system"),
+    ),
+  );
+  // The session's own limit, and the ratio, are of what comes after the instructions.
+  const leadTokens = count(lead);
+  const tokensMax = Math.min(limits.tokensMax, leadTokens + (chosen?.tokensMax ?? Number.POSITIVE_INFINITY));
   if (tokens <= tokensMax) return messages;
-  if (truncation === "disabled") throw tooLong(tokens, tokensMax, "allow truncation");
-  const goal = tokensMax * (chosen?.retentionRatio ?? RETENTION_RATIO);
-  const lead = messages.findIndex(({ role }) => role !== "system");
-  let kept = messages.slice(Math.max(0, lead));
+  const goal = leadTokens + Math.max(0, tokensMax - leadTokens) * (chosen?.retentionRatio ?? RETENTION_RATIO);
+  let kept = messages.slice(lead.length);
   for (;;) {
     const next = kept.findIndex(({ role }, i) => i > 0 && role === "user");
     const rest = next < 0 ? kept : kept.slice(next);
-    const fitted = [...messages.slice(0, Math.max(0, lead)), ...rest];
+    const fitted = [...lead, ...rest];
     const size = count(fitted);
     if (size <= goal || (next < 0 && size <= tokensMax)) return fitted;
     if (next < 0) throw tooLong(size, tokensMax, "shorten the instructions or the last message");

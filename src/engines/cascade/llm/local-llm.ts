@@ -14,16 +14,18 @@ export class LocalLlm implements Llm {
   readonly name: string;
   readonly local = true;
   readonly images = false;
-  readonly tools = "native";
+  readonly tools: Llm["tools"];
   readonly #worker: WorkerClient<LlamaTable>;
 
-  constructor(name: string, worker: WorkerClient<LlamaTable>) {
+  constructor(name: string, tools: Llm["tools"], worker: WorkerClient<LlamaTable>) {
     this.name = name;
+    this.tools = tools;
     this.#worker = worker;
   }
-  static async load(name: string, options: LlamaWorkerOptions, log: Log): Promise<LocalLlm> {
+  static async load(name: string, tools: Llm["tools"], options: LlamaWorkerOptions, log: Log): Promise<LocalLlm> {
     const module = new URL("./llama-worker.ts", import.meta.url);
-    return new LocalLlm(name, await WorkerHost.start<LlamaTable>({ name: "llm", stage: "llm", module, options, log }));
+    const worker = await WorkerHost.start<LlamaTable>({ name: "llm", stage: "llm", module, options, log });
+    return new LocalLlm(name, tools, worker);
   }
   /** Of the process, or null while it restarts or where there is none of its own. */
   get pid(): number | null {

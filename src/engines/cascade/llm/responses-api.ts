@@ -2,14 +2,14 @@
 import { UpstreamError } from "../../../errors.ts";
 import type { TokenUsage, ToolChoice } from "../../engine.ts";
 import { Remote, type RemoteOptions } from "../remote.ts";
-import { estimatedTokens } from "./estimate.ts";
+import { fitService } from "./estimate.ts";
 import { eventData } from "./event-stream.ts";
-import { fitHistory } from "./fit-history.ts";
 import type { ChatMessage, Llm, LlmEndReason, LlmPart, LlmRequest } from "./llm.ts";
 
 export interface ResponsesApiOptions extends RemoteOptions {
   readonly model: string;
   readonly images: boolean;
+  readonly tools: Llm["tools"];
   /** What is assumed of a context whose size the service does not tell. */
   readonly contextTokens: number;
 }
@@ -40,23 +40,20 @@ export class ResponsesApi implements Llm {
   readonly name: string;
   readonly local = false;
   readonly images: boolean;
-  readonly tools = "native";
+  readonly tools: Llm["tools"];
   readonly #remote: Remote;
   readonly #contextTokens: number;
 
-  constructor({ model, images, contextTokens, ...options }: ResponsesApiOptions) {
+  constructor({ model, images, tools, contextTokens, ...options }: ResponsesApiOptions) {
     this.name = model;
     this.images = images;
+    this.tools = tools;
     this.#contextTokens = contextTokens;
     this.#remote = new Remote(options);
   }
   async *generate(request: LlmRequest): AsyncIterable<LlmPart> {
     const { signal } = request;
-    const messages = fitHistory(request.messages, {
-      tokensMax: this.#contextTokens,
-      truncation: request.truncation,
-      count: estimatedTokens,
-    });
+    const messages = fitService(request, this.#contextTokens);
     const response = await this.#remote.post({ path: "/responses", body: this.#body(request, messages), signal });
     const calls = new Map<string, { callId: string; name: string }>();
     for await (const data of eventData(this.#remote.chunks(response, signal))) {
