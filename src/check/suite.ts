@@ -52,14 +52,30 @@ export interface RunOptions {
   readonly signal?: AbortSignal;
 }
 
+/** Waits for a session to begin. @throws {Unmet} with what the server did instead. */
+export async function greet({ target, clock, timeoutMs, pace }: Omit<RunOptions, "question">): Promise<void> {
+  const line = await target.connect();
+  if (isTurned(line)) throw new Unmet("a connection", `HTTP ${line.httpStatus}`);
+  const peer = new Peer(line, { clock, timeoutMs, pace });
+  try {
+    await peer.next("session.created");
+  } finally {
+    await peer.close();
+  }
+}
+
 /** One verdict a requirement, in their order, as they are reached. */
 export async function* runSuite(
   requirements: readonly Requirement[],
   options: RunOptions,
 ): AsyncGenerator<Verdict, void, undefined> {
+  const isInterrupted = (): boolean => options.signal?.aborted === true;
   for (const requirement of requirements) {
-    if (options.signal?.aborted === true) return;
-    yield await judge(requirement, options);
+    if (isInterrupted()) return;
+    const verdict = await judge(requirement, options);
+    // What an interruption broke off says nothing about the server.
+    if (isInterrupted()) return;
+    yield verdict;
   }
 }
 
@@ -67,6 +83,8 @@ async function judge(requirement: Requirement, options: RunOptions): Promise<Ver
   const { id, title, level, source } = requirement;
   const { clock } = options;
   const visit = new Visit(options);
+  const leave = (): void => void visit.end();
+  options.signal?.addEventListener("abort", leave);
   const startMs = clock.nowMs();
   const verdict = (status: Verdict["status"], expected: string, came: string): Verdict => {
     return { id, title, level, source, status, expected, came, ms: Math.round(clock.nowMs() - startMs) };
@@ -79,6 +97,7 @@ async function judge(requirement: Requirement, options: RunOptions): Promise<Ver
     if (error instanceof AppError) return verdict("failed", "a connection", error.message);
     throw error;
   } finally {
+    options.signal?.removeEventListener("abort", leave);
     await visit.end();
   }
 }

@@ -1,8 +1,8 @@
 /** `antiphon check`: grades a server of the OpenAI Realtime API, ours or another's. */
-import { isTurned } from "../check/line.ts";
 import { readQuestion } from "../check/question.ts";
 import type { Requirement } from "../check/requirement.ts";
-import { runSuite, SUITE, type Verdict } from "../check/suite.ts";
+import { greet, type RunOptions, runSuite, SUITE, type Verdict } from "../check/suite.ts";
+import { Unmet } from "../check/unmet.ts";
 import { environment } from "../config.ts";
 import { AppError, AuthError, UpstreamError } from "../errors.ts";
 import { systemClock } from "../util/clock.ts";
@@ -97,17 +97,11 @@ async function grade(
     timeoutMs,
     ca: trustedCertificate(settings.tlsCa),
   });
-  await greet(target, url);
-  const verdicts: Verdict[] = [];
   const { signal } = context;
-  for await (const verdict of runSuite(chosen, {
-    target,
-    question: readQuestion(),
-    clock: systemClock,
-    timeoutMs,
-    pace,
-    signal,
-  })) {
+  const options = { target, question: readQuestion(), clock: systemClock, timeoutMs, pace, signal };
+  await enter(options, url);
+  const verdicts: Verdict[] = [];
+  for await (const verdict of runSuite(chosen, options)) {
     verdicts.push(verdict);
     if (!settings.json) context.stdout.write(line(verdict, context));
   }
@@ -124,13 +118,17 @@ function addressable(url: string): string {
 }
 
 /** A server that lets nobody in is told of once, not by every requirement. @throws {AppError} */
-async function greet(target: NetworkTarget, url: string): Promise<void> {
-  const line = await target.connect();
-  if (!isTurned(line)) return await line.close();
-  if (line.httpStatus === 401) {
-    throw new AuthError("invalid_api_key", `${url} wants an API key, or another one: --api-key KEY`);
+async function enter(options: RunOptions, url: string): Promise<void> {
+  try {
+    await greet(options);
+  } catch (error) {
+    if (!(error instanceof Unmet)) throw error;
+    if (error.came === "HTTP 401") {
+      throw new AuthError("invalid_api_key", `${url} wants an API key, or another one: --api-key KEY`);
+    }
+    const message = `${url} begins no session: expected ${error.expected}; came ${error.came}`;
+    throw new UpstreamError("upstream_failed", message, { cause: error });
   }
-  throw new UpstreamError("upstream_unreachable", `${url} answered the connection with HTTP ${line.httpStatus}`);
 }
 
 /** @throws {AppError} usage where a pattern names nothing. */

@@ -19,12 +19,15 @@ beforeEach(() => {
   out = "";
 });
 
+let interruption: AbortController;
+
 function run(...args: string[]): Promise<number> {
+  interruption = new AbortController();
   const context = {
     stdout: { write: (text: string) => (out += text), isTty: false, columns: 80 },
     stderr: { write: () => {}, isTty: false, columns: 80 },
     color: false,
-    signal: new AbortController().signal,
+    signal: interruption.signal,
   } as unknown as CliContext;
   return runCheck(args, context);
 }
@@ -76,6 +79,15 @@ describe("antiphon check", () => {
     expect(await run(...args, "--strict")).toBe(1);
   });
 
+  it("ends at once when it is interrupted, without a verdict on what it broke off", async () => {
+    const running = run(server.url, "--api-key", "right", "--only", "session.created,input.idle,error.json");
+    // The first verdict is out; the second takes five seconds.
+    while (!out.includes("session.created")) await new Promise(setImmediate);
+    interruption.abort();
+    await expect(running).rejects.toThrow(/interrupted/);
+    expect(out).not.toContain("input.idle");
+  });
+
   it("lists the requirements without a server", async () => {
     expect(await run("--list")).toBe(0);
     expect(out.trimEnd().split("\n")).toHaveLength(SUITE.length);
@@ -88,6 +100,9 @@ describe("antiphon check", () => {
     await expect(run()).rejects.toThrow(/address of one server/);
     await expect(run("voice.example")).rejects.toThrow(/begins with ws:/);
     await expect(run(server.url)).rejects.toThrow(/--api-key/);
+    await expect(run(server.url, "--api-key", "right", "--model", "none")).rejects.toThrow(
+      /no session.*model_not_found/,
+    );
     await expect(run("ws://127.0.0.1:1")).rejects.toThrow(/ECONNREFUSED/);
     await expect(run(server.url, "--only", "sessions.*")).rejects.toThrow(/--list/);
   });
