@@ -80,7 +80,7 @@ describe.each(clients)("@openai/agents-realtime %s", (_name, make, isThere) => {
   let client: { readonly node: string; readonly script: string };
   beforeAll(async () => {
     if (isThere) client = await make();
-  }, 240_000);
+  });
 
   async function play(scenario: string): Promise<Seen> {
     const { url } = services.server;

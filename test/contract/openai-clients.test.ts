@@ -35,7 +35,7 @@ describe("JavaScript: openai over wss:, trusting the server's certificate", () =
     });
     expect(stdout).toMatch(CONVERSATION);
     expect(await transcribe(server, readFileSync(answer))).toMatch(/capital of Fran/i);
-  }, 120_000);
+  });
 
   test("without trust in the certificate the client refuses, and says why", async () => {
     const env = { ...process.env, OPENAI_BASE_URL: `${server.secureUrl}/v1`, OPENAI_API_KEY: "any" };
@@ -44,14 +44,14 @@ describe("JavaScript: openai over wss:, trusting the server's certificate", () =
       env,
     });
     await expect(asking).rejects.toMatchObject({ code: 1, stderr: expect.stringMatching(/certificate/i) });
-  }, 30_000);
+  });
 });
 
 describe.skipIf(!hasNewestNode)("JavaScript: the newest openai, on the Node that it wants", () => {
   let client: Awaited<ReturnType<typeof newestClient>>;
   beforeAll(async () => {
     client = await newestClient();
-  }, 240_000);
+  });
 
   test("asks a question and hears the answer", async () => {
     const answer = join(directory, "newest.pcm");
@@ -65,7 +65,7 @@ describe.skipIf(!hasNewestNode)("JavaScript: the newest openai, on the Node that
     });
     expect(stdout).toMatch(CONVERSATION);
     expect(readFileSync(answer).length).toBeGreaterThan(24_000);
-  }, 120_000);
+  });
 });
 
 /** Skipped where there is no Python 3 with venv. */
@@ -85,5 +85,5 @@ describe.skipIf(!hasPython)("Python: openai over ws:", () => {
     const { format, samples } = readWav(readFileSync(answer));
     expect(format.hz).toBe(24_000);
     expect(samples.length / format.hz).toBeGreaterThan(0.5);
-  }, 120_000);
+  });
 });

@@ -39,7 +39,7 @@ describe("the command line", () => {
     expect(help).toContain("--drain-timeout-ms MS");
     expect(help).toContain("[default: 8765; ANTIPHON_PORT]");
     expect((await antiphon("talk", "--help")).stdout).toContain("--input-file FILE");
-  }, 60_000);
+  });
 
   test.each([
     [["sevre"], 2, 'unknown command "sevre". Did you mean serve?'],
@@ -65,7 +65,7 @@ describe("the command line", () => {
     for (const what of ["Node.js", "cores", "memory", "model silero-vad", "npm"]) {
       expect(findings.map((finding) => finding.what)).toContain(what);
     }
-  }, 60_000);
+  });
 });
 
 describe("serve and talk", () => {
@@ -130,7 +130,7 @@ describe("serve and talk", () => {
     const { format, samples } = readWav(readFileSync(file));
     expect(format).toMatchObject({ hz: 24_000, channels: 1 });
     expect(samples.length / format.hz).toBeGreaterThan(0.5);
-  }, 120_000);
+  });
 
   test("talk of a recording in which nobody speaks says so", async () => {
     const file = join(directory, "silence.wav");
@@ -139,7 +139,7 @@ describe("serve and talk", () => {
     const { stderr, status } = await antiphon("talk", "--url", url, "--input-file", file);
     expect(stderr).toContain("heard no speech");
     expect(status).toBe(1);
-  }, 60_000);
+  });
 
   /** The process of a stage: a child of the server whose memory maps that stage's runtime. */
   async function workerWith(library: string): Promise<number> {
@@ -174,5 +174,5 @@ describe("serve and talk", () => {
     child.kill("SIGTERM");
     expect((await client.until("response.done"))["response"]).toMatchObject({ status: "completed" });
     expect(await ended).toEqual([0, null]);
-  }, 60_000);
+  });
 });

@@ -47,11 +47,11 @@ test("ten spoken questions: each is understood, answered aloud, and the voice sa
   expect(rateOf(understood)).toBeLessThanOrEqual(0.1);
   // The smallest recognizer listens to a synthetic voice: names and rare words are its own mistakes, not the voice's.
   expect(rateOf(spoken)).toBeLessThanOrEqual(0.2);
-}, 240_000);
+});
 
 test("the embedded model knows the capital of France", async () => {
   expect((await (await open()).ask("capital")).text).toContain("Paris");
-}, 60_000);
+});
 
 test("eight sessions at once on one copy of the models: each gets the answer to its own question", async () => {
   const names = Object.keys(QUESTIONS).slice(0, 8);
@@ -59,7 +59,7 @@ test("eight sessions at once on one copy of the models: each gets the answer to 
   const counts = answers.map((answer, i) => wordErrors(QUESTIONS[names[i]!]!, answer.transcript));
   for (const [i, { rate }] of counts.entries()) expect(rate, names[i]).toBeLessThan(0.5);
   for (const answer of answers) expect(answer.pcm.length).toBeGreaterThan(0);
-}, 180_000);
+});
 
 describe("bad input is answered and survived", () => {
   const append = (audio: unknown): string => JSON.stringify({ type: "input_audio_buffer.append", audio });
@@ -102,7 +102,7 @@ describe("bad input is answered and survived", () => {
     expect((await client.until("conversation.item.input_audio_transcription.completed"))["transcript"]).toMatch(
       /capital/i,
     );
-  }, 60_000);
+  });
 
   test("silence and noise are no turns", async () => {
     const client = await open();
@@ -118,7 +118,7 @@ describe("bad input is answered and survived", () => {
     const answer = await client.ask("capital");
     expect(answer.transcript).toMatch(/capital/i);
     expect(client.events.filter((event) => event.type === "response.created")).toHaveLength(1);
-  }, 60_000);
+  });
 
   test("a client that vanishes in the middle of its answer leaves nothing behind", async () => {
     const client = await open();
@@ -127,9 +127,9 @@ describe("bad input is answered and survived", () => {
     client.close();
     const sessions = async (): Promise<unknown> =>
       ((await (await fetch(`${server.url}/health`)).json()) as { sessions: number }).sessions;
-    await expect.poll(sessions, { timeout: 10_000 }).toBe(0);
+    await expect.poll(sessions, { timeout: 60_000 }).toBe(0);
     expect((await (await open()).ask("capital")).transcript).toMatch(/capital/i);
-  }, 60_000);
+  });
 });
 
 test("what the user says while the assistant speaks stops it, and is answered", async () => {
@@ -143,4 +143,4 @@ test("what the user says while the assistant speaks stops it, and is answered", 
   expect((await client.until("response.done"))["response"]).toMatchObject({
     status: expect.stringMatching(/complete/),
   });
-}, 90_000);
+});

@@ -64,4 +64,4 @@ test("serve -m and voicechat-file: the answer is the reference's", async () => {
     server.kill("SIGKILL");
     rmSync(folder, { recursive: true });
   }
-}, 90_000);
+});

@@ -27,4 +27,4 @@ test.each(ENDINGS)(
 test("a killed model fails its session and no other: the next waits for the new process and hears the same", async () => {
   await endSession(server, "kill", 1);
   expect(await answerDigest(server, question)).toBe(first);
-}, 60_000);
+});
