@@ -8,12 +8,14 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { resample } from "../../src/audio/resample.ts";
 import { readWav, writeWav } from "../../src/audio/wav.ts";
 import type { CliContext, CliOutput } from "../../src/cli/context.ts";
+import { DuplexView } from "../../src/cli/duplex-view.ts";
 import { runVoiceChatFile } from "../../src/cli/voicechat-file.ts";
 import { LiveLine } from "../../src/cli/voicechat-mic.ts";
 import type { Server } from "../../src/server/server.ts";
 import { ManualClock } from "../../src/util/clock.ts";
+import { duplexEngine } from "../support/duplex-engine.ts";
 import { FIXTURES } from "../support/voicechat.ts";
-import { Peer, voiceChatServer } from "../support/voicechat-server.ts";
+import { metric, Peer, voiceChatServer } from "../support/voicechat-server.ts";
 
 const QUESTION = `${FIXTURES}/audio/question.wav`;
 const reference = JSON.parse(readFileSync(`${FIXTURES}/tiny-f32/reference/stream.json`, "utf8")) as {
@@ -45,10 +47,17 @@ class Text implements CliOutput {
   }
 }
 
-async function file(...argv: string[]): Promise<{ status: number; stdout: string; stderr: string }> {
+function file(...argv: string[]): Promise<{ status: number; stdout: string; stderr: string }> {
+  return fileUntil(new AbortController().signal, ...argv);
+}
+
+async function fileUntil(
+  signal: AbortSignal,
+  ...argv: string[]
+): Promise<{ status: number; stdout: string; stderr: string }> {
   const [stdout, stderr] = [new Text(), new Text()];
   const models = { cacheDir: folder, offline: true, hfToken: null, hfEndpoint: "http://127.0.0.1:9" };
-  const context: CliContext = { stdout, stderr, color: false, models, signal: new AbortController().signal };
+  const context: CliContext = { stdout, stderr, color: false, models, signal };
   return { status: await runVoiceChatFile(argv, context), stdout: stdout.text, stderr: stderr.text };
 }
 
@@ -99,6 +108,28 @@ describe("voicechat-file", () => {
     await expect(file(server.url, QUESTION, path("none.wav"), ...options)).rejects.toThrow("the server is busy");
     first.socket.terminate();
     await expect.poll(async () => (await fetch(`${server.url}/health`)).json()).toEqual({ status: "ok", sessions: 0 });
+  });
+
+  test("a server that goes away: told so, and what was heard of the answer is kept", async () => {
+    await using going = await voiceChatServer();
+    const asked = file(going.url, QUESTION, path("part.wav"), "--extra-seconds", "120");
+    await expect.poll(() => metric(going, 'antiphon_frame_seconds_count{stage="total"}')).toBeGreaterThan(5);
+    await going.drain();
+    const { status, stderr } = await asked;
+    expect({ status, stderr }).toEqual({ status: 1, stderr: "antiphon: the server closed the connection (1012)\n" });
+    const { length } = readWav(readFileSync(path("part.wav"))).samples;
+    expect([length % 1764, length > 0]).toEqual([0, true]);
+  });
+
+  test("the server sets the pace: no more than 50 frames wait for their answer", async () => {
+    await using silent = await voiceChatServer({ load: async () => duplexEngine({ mute: true }) });
+    const abort = new AbortController();
+    const asked = fileUntil(abort.signal, silent.url, QUESTION, path("none.wav"), "--extra-seconds", "60");
+    const heardSeconds = (): Promise<number> => metric(silent, 'antiphon_audio_seconds_total{direction="input"}');
+    await expect.poll(heardSeconds).toBeCloseTo(4);
+    abort.abort();
+    expect((await asked).status).toBe(1);
+    expect(await heardSeconds()).toBeCloseTo(4);
   });
 
   test.each([
@@ -175,6 +206,21 @@ describe.skipIf(process.platform !== "linux")("voicechat-mic", () => {
     expect(output).toContain("Input devices");
     expect(output).toContain("a sources named x");
   }, 60_000);
+});
+
+test("two voices on paper: a line for as long as nobody else says something", () => {
+  const output = new Text();
+  const view = new DuplexView(output, { color: false });
+  view.show("user", "What");
+  view.show("user", "What is");
+  view.show("assistant", "The");
+  view.show("user", "What is the");
+  view.show("assistant", "The caf\uFFFD");
+  view.show("assistant", "The café\x1b[2J");
+  view.show("assistant", "A");
+  view.end();
+  const lines = ["[user] What is", "[assistant] The", "[user] the", "[assistant] café[2J", "[assistant] A", ""];
+  expect(output.text).toBe(lines.join("\n"));
 });
 
 test("a burst of answers is caught up with in the quiet: what was said is heard, silence is left out", () => {

@@ -11,7 +11,7 @@ import { ManualClock } from "../../src/util/clock.ts";
 import { createLog, silentLog } from "../../src/util/log.ts";
 import { duplexEngine } from "../support/duplex-engine.ts";
 import { FIXTURES } from "../support/voicechat.ts";
-import { append, frames, Peer, voiceChatServer, type Wire } from "../support/voicechat-server.ts";
+import { append, frames, metric, Peer, voiceChatServer, type Wire } from "../support/voicechat-server.ts";
 
 const clock = new ManualClock();
 let server: Server;
@@ -26,10 +26,6 @@ const FORMATS = {
 };
 const question = readWav(readFileSync(`${FIXTURES}/audio/question.wav`)).samples;
 const codes = (peer: Peer): string[] => peer.errors.map(({ code }) => code);
-const metric = async (on: Server, name: string): Promise<number> => {
-  const line = (await on.metrics.text()).split("\n").find((text) => text.startsWith(`${name} `));
-  return Number(line?.split(" ")[1] ?? Number.NaN);
-};
 const framesAnswered = (on: Server): Promise<number> => metric(on, 'antiphon_frame_seconds_count{stage="total"}');
 
 describe("events", () => {

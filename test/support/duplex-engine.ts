@@ -8,22 +8,24 @@ export interface DuplexEngineOptions {
   readonly frameMs?: number;
   /** Characters of text that each frame brings. */
   readonly textLength?: number;
+  /** Hears, and says nothing at all. */
+  readonly mute?: boolean;
   readonly onOpen?: (settings: EngineSettings) => void;
 }
 
 export function duplexEngine(options: DuplexEngineOptions = {}): Engine {
-  const { frameMs = 10, textLength = 0, onOpen } = options;
+  const { frameMs = 10, textLength = 0, mute = false, onOpen } = options;
   return {
     capabilities: { ...CAPABILITIES, turnTaking: "model", acceptsText: false, outputHz: 22_050, sessionsMax: 1 },
     open: async (settings) => {
       onOpen?.(settings);
-      return stream(frameMs, textLength);
+      return stream(frameMs, textLength, mute);
     },
     [Symbol.asyncDispose]: async () => {},
   };
 }
 
-function stream(frameMs: number, textLength: number): EngineStream {
+function stream(frameMs: number, textLength: number, mute: boolean): EngineStream {
   const events = new Queue<EngineEvent>(100_000);
   let frameIndex = 0;
   let endSample = 0;
@@ -35,7 +37,7 @@ function stream(frameMs: number, textLength: number): EngineStream {
     events,
     backlogSamples: 0,
     push(pcm) {
-      for (let at = 0; at + 1280 <= pcm.length; at += 1280, frameIndex++) {
+      for (let at = 0; !mute && at + 1280 <= pcm.length; at += 1280, frameIndex++) {
         const stageMs = { perception: frameMs / 2, language: frameMs / 2 };
         events.push({ type: "frame.timing", frameIndex, totalMs: frameMs, stageMs });
         const text = "x".repeat(textLength);

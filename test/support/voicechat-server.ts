@@ -103,3 +103,9 @@ export const append = (samples: Float32Array): object => ({
   audio: Buffer.from(floatToPcm16(samples)).toString("base64"),
 });
 export const frames = (count: number, value = 0): Float32Array => new Float32Array(count * 1280).fill(value);
+
+/** A value of /metrics by its name and labels; NaN where it is not there. */
+export async function metric(server: Server, name: string): Promise<number> {
+  const line = (await server.metrics.text()).split("\n").find((text) => text.startsWith(`${name} `));
+  return Number(line?.split(" ")[1] ?? Number.NaN);
+}
