@@ -1,6 +1,6 @@
 /** A checkpoint directory: one safetensors file, or shards with an index that says which tensor lies where. */
-import { existsSync, readFileSync, statSync } from "node:fs";
-import { basename, join } from "node:path";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { CheckpointError } from "../errors.ts";
 import { SafetensorsFile, type TensorEntry } from "./safetensors.ts";
 
@@ -54,19 +54,25 @@ export class Checkpoint {
 }
 
 function requireDirectory(directory: string): void {
-  if (directory.endsWith(".nemo")) {
-    throw new CheckpointError(
-      "checkpoint_unsupported",
-      `${directory}: a .nemo archive is not read; take the converted MLX checkpoint (safetensors and config.json)`,
-    );
-  }
-  if (!existsSync(directory) || !statSync(directory).isDirectory()) {
+  if (directory.endsWith(".nemo")) throw archive(directory);
+  if (!existsSync(directory)) {
     throw new CheckpointError("checkpoint_unreadable", `${directory}: there is no such checkpoint directory`);
+  }
+  if (!statSync(directory).isDirectory()) {
+    throw new CheckpointError("checkpoint_unreadable", `${directory}: a file; name the checkpoint's directory`);
   }
 }
 
+const archive = (path: string): CheckpointError =>
+  new CheckpointError(
+    "checkpoint_unsupported",
+    `${path}: a .nemo archive is not read; take the converted MLX checkpoint (safetensors and config.json)`,
+  );
+
 function openSingle(path: string, files: SafetensorsFile[]): Map<string, StoredTensor> {
   if (!existsSync(path)) {
+    const nemo = readdirSync(dirname(path)).find((name) => name.endsWith(".nemo"));
+    if (nemo !== undefined) throw archive(join(dirname(path), nemo));
     throw new CheckpointError("checkpoint_unreadable", `${path}: missing, and there is no ${INDEX} beside it either`);
   }
   const file = new SafetensorsFile(path);
@@ -78,10 +84,10 @@ function openShards(directory: string, files: SafetensorsFile[]): Map<string, St
   const weightMap = readIndex(join(directory, INDEX));
   const shards = new Map<string, SafetensorsFile>();
   for (const shard of new Set(Object.values(weightMap))) {
-    if (shard !== basename(shard)) {
+    if (shard !== basename(shard) || shard === "" || shard === "." || shard === "..") {
       throw new CheckpointError(
         "checkpoint_corrupt",
-        `${INDEX} names the shard ${shard}, which is outside its directory`,
+        `${INDEX} names the shard "${shard}", which is no file of its directory`,
       );
     }
     const path = join(directory, shard);
@@ -111,14 +117,26 @@ function openShards(directory: string, files: SafetensorsFile[]): Map<string, St
 }
 
 function readIndex(path: string): Record<string, string> {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new CheckpointError("checkpoint_unreadable", `${path}: cannot be read (${code})`, { cause });
+  }
   let json: unknown;
   try {
-    json = JSON.parse(readFileSync(path, "utf8"));
+    json = JSON.parse(text);
   } catch (cause) {
     throw new CheckpointError("checkpoint_corrupt", `${path}: not valid JSON`, { cause });
   }
   const map = (json as { weight_map?: unknown } | null)?.weight_map;
-  if (typeof map !== "object" || map === null || Object.values(map).some((shard) => typeof shard !== "string")) {
+  if (
+    typeof map !== "object" ||
+    map === null ||
+    Array.isArray(map) ||
+    Object.values(map).some((shard) => typeof shard !== "string")
+  ) {
     throw new CheckpointError("checkpoint_corrupt", `${path}: has no weight_map from tensor names to shard names`);
   }
   return map as Record<string, string>;

@@ -52,6 +52,8 @@ export interface TensorEntry {
 const LENGTH_BYTES = 8;
 /** The format's own limit. */
 const HEADER_BYTES_MAX = 100_000_000;
+/** What stands in for a file that Git LFS has not fetched begins so; as a header's length it would be absurd. */
+const LFS_BEGINNING = "version ";
 /** `read` takes lengths below 2^31. */
 const READ_BYTES_MAX = 1 << 30;
 
@@ -71,12 +73,17 @@ export class SafetensorsFile {
       this.path = realpathSync(path);
       this.#descriptor = openSync(this.path, "r");
     } catch (cause) {
-      throw new CheckpointError("checkpoint_unreadable", `${path}: cannot be opened; is the download complete?`, {
-        cause,
-      });
+      const { code } = cause as NodeJS.ErrnoException;
+      throw new CheckpointError(
+        "checkpoint_unreadable",
+        `${path}: cannot be opened (${code}); is the download complete?`,
+        { cause },
+      );
     }
     try {
-      this.byteLength = fstatSync(this.#descriptor).size;
+      const facts = fstatSync(this.#descriptor);
+      if (!facts.isFile()) throw new CheckpointError("checkpoint_unreadable", `${path}: not a file`);
+      this.byteLength = facts.size;
       const header = this.#readHeader();
       this.metadata = header.metadata;
       this.tensors = header.tensors;
@@ -125,6 +132,12 @@ export class SafetensorsFile {
     if (this.byteLength < LENGTH_BYTES) fail(`has ${this.byteLength} bytes, too few for a safetensors header`);
     const prefix = new Uint8Array(LENGTH_BYTES);
     this.#readAt(prefix, 0);
+    if (new TextDecoder().decode(prefix) === LFS_BEGINNING) {
+      throw new CheckpointError(
+        "checkpoint_unreadable",
+        `${this.path}: a pointer of Git LFS, not the file itself; run git lfs pull in its directory`,
+      );
+    }
     const length = Number(new DataView(prefix.buffer).getBigUint64(0, true));
     if (length > HEADER_BYTES_MAX) fail(`states a header of ${length} bytes, more than ${HEADER_BYTES_MAX}`);
     if (length > this.byteLength - LENGTH_BYTES) {

@@ -14,7 +14,7 @@
  *     const graph = await runtime.load(model);
  *     const { y: result } = await graph.run({ x: tensor("f32", [1, 3, 48], floats) });
  */
-import { dirname, relative } from "node:path";
+import { dirname, relative, sep } from "node:path";
 import { GraphError } from "../errors.ts";
 import { DTYPES } from "./dtype.ts";
 import { encodeModel, type InitializerProto, type NodeProto, type ValueInfo } from "./proto.ts";
@@ -182,9 +182,16 @@ function initializer(value: Value, name: string, folder: string | null): Initial
   return { name, dtype, shape, data: { bytes: value.source.bytes } };
 }
 
-/** ONNX Runtime reads external data of one folder only. */
+/** The deepest folder that holds all files, at whatever depth: ONNX Runtime reads external data below one folder only. */
 function commonFolder(files: readonly string[]): string | null {
-  const folders = [...new Set(files.map((file) => dirname(file)))];
-  if (folders.length > 1) throw new GraphError(`build: weights lie in more than one folder: ${folders.join(", ")}`);
-  return folders[0] ?? null;
+  const [first, ...others] = new Set(files.map((file) => dirname(file)));
+  if (first === undefined) return null;
+  let folder = first;
+  const holds = (path: string): boolean =>
+    path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
+  while (!others.every(holds)) {
+    if (dirname(folder) === folder) throw new GraphError(`build: weights lie on different drives: ${files.join(", ")}`);
+    folder = dirname(folder);
+  }
+  return folder;
 }

@@ -49,7 +49,7 @@ describe("Checkpoint", () => {
       "checkpoint_unreadable",
       "three",
     ],
-    ["a shard outside", () => shards({ a: "../one.safetensors" }), "checkpoint_corrupt", "outside"],
+    ["a shard outside", () => shards({ a: "../one.safetensors" }), "checkpoint_corrupt", "no file of its directory"],
     [
       "a tensor in the wrong shard",
       () => shards({ a: "two.safetensors", b: "one.safetensors" }),
@@ -57,6 +57,59 @@ describe("Checkpoint", () => {
       "does not have it",
     ],
     ["an index without a map", () => shards(null), "checkpoint_corrupt", "weight_map"],
+    ["an index with a list", () => shards(["one.safetensors"]), "checkpoint_corrupt", "weight_map"],
+    // Each folder in the place of a file ended in the system's own EISDIR, as a fault of antiphon.
+    ["a shard without a name", () => shards({ a: "" }), "checkpoint_corrupt", 'the shard ""'],
+    ["the folder above as a shard", () => shards({ a: ".." }), "checkpoint_corrupt", 'the shard ".."'],
+    [
+      "a folder as a shard",
+      () => {
+        const directory = shards({ a: "one.safetensors", b: "folder" });
+        mkdirSync(join(directory, "folder"));
+        return directory;
+      },
+      "checkpoint_unreadable",
+      "not a file",
+    ],
+    [
+      "a folder as the index",
+      () => {
+        const directory = temporaryDirectory();
+        mkdirSync(join(directory, "model.safetensors.index.json"));
+        return directory;
+      },
+      "checkpoint_unreadable",
+      "EISDIR",
+    ],
+    [
+      "a pointer of Git LFS",
+      () => {
+        const directory = shards();
+        writeFileSync(
+          join(directory, "two.safetensors"),
+          "version https://git-lfs.github.com/spec/v1\noid sha256:00\n",
+        );
+        return directory;
+      },
+      "checkpoint_unreadable",
+      "git lfs pull",
+    ],
+    [
+      "a folder with a .nemo archive in it",
+      () => {
+        const directory = temporaryDirectory();
+        writeFileSync(join(directory, "voicechat.nemo"), "");
+        return directory;
+      },
+      "checkpoint_unsupported",
+      "voicechat.nemo",
+    ],
+    [
+      "a file instead of a directory",
+      () => join(shards(), "one.safetensors"),
+      "checkpoint_unreadable",
+      "name the checkpoint's directory",
+    ],
   ])("refuses %s", (_, directory, code, message) => {
     expect(() => Checkpoint.open(directory())).toThrow(
       expect.objectContaining({ code, message: expect.stringContaining(message) }),
@@ -94,6 +147,16 @@ describe("Weights", () => {
         ),
       }),
     );
+    checkpoint.close();
+  });
+
+  it("names a few of many, and what is unused only when all has been asked for", () => {
+    const checkpoint = Checkpoint.open(writeCheckpointOf({ x: f32([], [1]) }));
+    const weights = Weights.of(checkpoint);
+    expect(() => weights.finishEarly()).not.toThrow();
+    for (let i = 0; i < 30; i++) weights.tensor(`t${i}`, [1]);
+    expect(() => weights.finishEarly()).toThrow(/t19: missing, expected F32 \[1\]\n {2}and 10 more$/);
+    expect(() => weights.finish()).toThrow(/and 10 more\n {2}unused: x$/);
     checkpoint.close();
   });
 

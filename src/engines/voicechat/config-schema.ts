@@ -5,6 +5,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
+import { GROUP_SIZE } from "../../checkpoint/mlx-quant.ts";
 import { CheckpointError } from "../../errors.ts";
 import type { LayerKind, VoiceChatConfig } from "./config.ts";
 import { brokenRule } from "./config-rules.ts";
@@ -46,8 +47,9 @@ export function parseConfig(json: unknown, path: string): VoiceChatConfig {
     const issue = parsed.error.issues[0];
     throw new CheckpointError("checkpoint_corrupt", `${path}: ${issue?.path.join(".")}: ${issue?.message}`);
   }
-  const config = camelKeys(parsed.data);
   refuseOthers(parsed.data, path);
+  const { quantization: _, ...data } = parsed.data;
+  const config = camelKeys(data);
   const { encoder } = config.audioConfig;
   const context = parsed.data.audio_config.encoder.att_context_size;
   const leftFrames = (Array.isArray(context[0]) ? context[0][0] : context[0]) as number;
@@ -116,7 +118,25 @@ function refuseOthers(config: z.infer<typeof CONFIG>, path: string): void {
   ];
   const broken = rules.find(([isBroken]) => isBroken);
   if (broken !== undefined) throw unsupported(path, broken[1]);
+  refuseQuantization(config.quantization ?? {}, path);
 }
+
+/** The entry itself speaks for all modules, and may hold an object for one. The tensors say which ones are quantized. */
+function refuseQuantization(entry: Readonly<Record<string, unknown>>, path: string): void {
+  for (const { group_size: group = GROUP_SIZE, bits = 4, mode = "affine" } of [
+    entry,
+    ...Object.values(entry).filter(isRecord),
+  ]) {
+    if (group !== GROUP_SIZE || (bits !== 4 && bits !== 8) || mode !== "affine") {
+      throw unsupported(
+        path,
+        `quantization is ${mode} by ${bits} bits in groups of ${group}; affine by 4 or 8 in groups of ${GROUP_SIZE} is run`,
+      );
+    }
+  }
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
 
 /** Far more than any model has, and little enough to hold until the tensors have been compared. */
 const SIZE_MAX = 1_000_000;
@@ -302,6 +322,7 @@ const CONFIG = z.object({
   default_system_prompt: z.string().default(""),
   rnnt_vocabulary: z.array(z.string()).default([]),
   speaker: z.string().default("Aria"),
+  quantization: z.record(z.string(), z.unknown()).nullish(),
 });
 
 type CamelCase<Text extends string> = Text extends `${infer Head}_${infer Tail}`

@@ -113,15 +113,16 @@ interface Declared {
  */
 function declare(config: VoiceChatConfig, checkpoint: Checkpoint, precision: Precision): Declared {
   const weights = Weights.of(checkpoint);
+  let declared: Declared;
   try {
-    const declared = declareNetworks(config, weights, precision);
-    weights.finish();
-    return declared;
+    declared = declareNetworks(config, weights, precision);
   } catch (error) {
     // Sizes that no tensor has may end in a graph that cannot be: the tensors say why.
     weights.finishEarly();
     throw error;
   }
+  weights.finish();
+  return declared;
 }
 
 function declareNetworks(config: VoiceChatConfig, weights: Weights, precision: Precision): Declared {

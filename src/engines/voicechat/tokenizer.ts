@@ -1,5 +1,5 @@
 /** The checkpoint's tokenizer, as the timeline uses it: prompts in, what the channels say out. */
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Tokenizer } from "@huggingface/tokenizers";
 import { CheckpointError } from "../../errors.ts";
@@ -19,16 +19,35 @@ export class VoiceChatTokenizer {
     this.#silent = new Set([padTokenId, silenceTokenId, bosTokenId, eosTokenId]);
   }
 
-  /** Reads `directory`/tokenizer.json. @throws {CheckpointError} when it is missing or not a tokenizer. */
+  /**
+   * Reads `directory`/tokenizer.json.
+   * @throws {CheckpointError} when it is missing, not a tokenizer, or has tokens that the model has not.
+   */
   static load(directory: string, config: VoiceChatConfig): VoiceChatTokenizer {
     const path = join(directory, "tokenizer.json");
-    if (!existsSync(path)) throw new CheckpointError("checkpoint_unreadable", `${path}: missing`);
+    let text: string;
     try {
-      const settings = { clean_up_tokenization_spaces: false };
-      return new VoiceChatTokenizer(config, new Tokenizer(JSON.parse(readFileSync(path, "utf8")), settings));
+      text = readFileSync(path, "utf8");
+    } catch (cause) {
+      const { code } = cause as NodeJS.ErrnoException;
+      const what = code === "ENOENT" ? "missing" : `cannot be read (${code})`;
+      throw new CheckpointError("checkpoint_unreadable", `${path}: ${what}`, { cause });
+    }
+    let tokenizer: Tokenizer;
+    try {
+      tokenizer = new Tokenizer(JSON.parse(text), { clean_up_tokenization_spaces: false });
     } catch (cause) {
       throw new CheckpointError("checkpoint_corrupt", `${path}: not a tokenizer`, { cause });
     }
+    const { vocabSize } = config.textConfig;
+    for (const [token, id] of tokenizer.get_vocab(true)) {
+      if (id < vocabSize) continue;
+      throw new CheckpointError(
+        "checkpoint_corrupt",
+        `${path}: token ${JSON.stringify(token)} has id ${id}; the model of config.json has ${vocabSize} tokens`,
+      );
+    }
+    return new VoiceChatTokenizer(config, tokenizer);
   }
 
   /** The id of every token, added ones too. */

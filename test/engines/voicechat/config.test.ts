@@ -86,6 +86,21 @@ describe("config.json", () => {
       "checkpoint_unsupported",
       "gated fusion",
     ],
+    "groups of another size": [
+      (json) => Object.assign(json["quantization"] as Json, { group_size: 32 }),
+      "checkpoint_unsupported",
+      "affine by 4 bits in groups of 32",
+    ],
+    "one module of 6 bits": [
+      (json) => Object.assign(json["quantization"] as Json, { "stt_model.lm_head": { group_size: 64, bits: 6 } }),
+      "checkpoint_unsupported",
+      "affine by 6 bits",
+    ],
+    "another quantization": [
+      (json) => Object.assign(json["quantization"] as Json, { mode: "mxfp4" }),
+      "checkpoint_unsupported",
+      "mxfp4",
+    ],
     "a size that is text": [
       (json) => Object.assign(json.text_config, { hidden_size: "big" }),
       "checkpoint_corrupt",
