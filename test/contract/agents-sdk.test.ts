@@ -87,7 +87,7 @@ describe.each(clients)("@openai/agents-realtime %s", (_name, make, isThere) => {
     const ANTIPHON_WS = `${url.replace("http", "ws")}/v1/realtime`;
     const { stdout } = await run(client.node, [client.script, scenario, question], {
       env: { ...process.env, ANTIPHON_WS, OPENAI_AGENTS_DISABLE_TRACING: "1" },
-      timeout: 30_000,
+      timeout: 120_000,
     });
     return JSON.parse(stdout) as Seen;
   }

@@ -12,14 +12,26 @@ const INTERRUPTED_LEAD = `${INTERRUPTED_MARK} marks where the user cut you off a
 
 /** Messages for `request`: the system message first, then the items in their order. */
 export function chatMessages(request: ResponseRequest): ChatMessage[] {
-  const names = new Map<string, string>();
-  for (const item of request.items) if (item.type === "tool_call") names.set(item.callId, item.name);
   const messages: ChatMessage[] = [{ role: "system", text: systemText(request) }];
   for (const item of request.items) {
-    const message = chatMessage(item, names);
+    const message = item.type === "tool_result" ? null : chatMessage(item);
     if (message !== null) append(messages, message);
   }
-  return messages;
+  return messages.flatMap((message) => [message, ...resultsOf(message, request.items)]);
+}
+
+const NO_RESULT = "There is no result yet.";
+
+/**
+ * Each call's result follows its message, however late it came or however much was said in between: models and services
+ * take no other order, nor a call without a result, nor a result whose call is gone.
+ */
+function resultsOf(message: ChatMessage, items: readonly ConversationItem[]): ChatMessage[] {
+  if (message.role !== "assistant") return [];
+  return message.toolCalls.map(({ callId, name }) => {
+    const result = items.find((item) => item.type === "tool_result" && item.callId === callId);
+    return { role: "tool", callId, name, output: result?.type === "tool_result" ? result.output : NO_RESULT };
+  });
 }
 
 function systemText(request: ResponseRequest): string {
@@ -30,14 +42,10 @@ function systemText(request: ResponseRequest): string {
 }
 
 /** Null for an item that says nothing: an answer of which nothing was heard, speech without words. */
-function chatMessage(item: ConversationItem, names: ReadonlyMap<string, string>): ChatMessage | null {
+function chatMessage(item: Exclude<ConversationItem, { type: "tool_result" }>): ChatMessage | null {
   if (item.type === "tool_call") {
     const { callId, name, argumentsJson } = item;
     return { role: "assistant", text: "", toolCalls: [{ callId, name, argumentsJson }] };
-  }
-  if (item.type === "tool_result") {
-    const { callId, output } = item;
-    return { role: "tool", callId, name: names.get(callId) ?? "", output };
   }
   const text = item.content
     .map(partText)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { INTERRUPTED_MARK, VOICE_LEAD } from "../../../src/engines/cascade/history.ts";
 import type { LlmPart, LlmRequest } from "../../../src/engines/cascade/llm/llm.ts";
-import type { ToolDefinition } from "../../../src/engines/engine.ts";
+import type { ResponseRequest, ToolDefinition } from "../../../src/engines/engine.ts";
 import { EngineError, UpstreamError } from "../../../src/errors.ts";
 import {
   audio,
@@ -199,9 +199,32 @@ describe("what the model is shown", () => {
           { callId: "c2", name: "b", argumentsJson: '{"x":1}' },
         ],
       },
-      { role: "tool", callId: "c2", name: "b", output: "two" },
       { role: "tool", callId: "c1", name: "a", output: "one" },
+      { role: "tool", callId: "c2", name: "b", output: "two" },
     ]);
+  });
+
+  /**
+   * Services refuse a call that no result follows. Whoever spoke while a function ran got no answer, and a result that came
+   * after the user's words made every later response fail.
+   */
+  it("has a result behind each call, also while the function runs and when it comes late", async () => {
+    const user = {
+      type: "message",
+      id: "2",
+      role: "user",
+      content: [{ type: "text", text: "Well?" }],
+      interrupted: false,
+    };
+    const call = { type: "tool_call", id: "1", callId: "c1", name: "a", argumentsJson: "{}" };
+    const late = { type: "tool_result", id: "3", callId: "c1", output: "one" };
+    const orphan = { type: "tool_result", id: "4", callId: "c9", output: "nine" };
+    const shape = async (...items: object[]): Promise<unknown[]> => {
+      const messages = await shown({ items: items as ResponseRequest["items"] });
+      return messages.slice(1).map((message) => (message.role === "tool" ? message.output : message.role));
+    };
+    expect(await shape(call, user)).toEqual(["assistant", "There is no result yet.", "user"]);
+    expect(await shape(call, user, late, orphan)).toEqual(["assistant", "one", "user"]);
   });
 });
 

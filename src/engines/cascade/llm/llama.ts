@@ -69,7 +69,8 @@ export class LocalLlama {
       sequences,
       contextSize,
       threads,
-      batchSize: 256,
+      // Each of its tokens may want its logits: 0.2 MB for 49,000 words.
+      batchSize: 128,
       flashAttention: true,
       experimentalKvCacheKeyType: "Q8_0",
       experimentalKvCacheValueType: "Q8_0",
@@ -237,6 +238,15 @@ function toolFunctions({ tools, toolChoice }: LlamaRequest): ChatModelFunctions 
   );
 }
 
+/** A client may write a call into the history whose arguments are no JSON. */
+function paramsOf(argumentsJson: string): unknown {
+  try {
+    return JSON.parse(argumentsJson) as unknown;
+  } catch {
+    return argumentsJson;
+  }
+}
+
 /** Messages as node-llama-cpp's history: a tool's result lies inside the answer that called it. */
 function toHistory(messages: readonly ChatMessage[]): ChatHistoryItem[] {
   const results = new Map(messages.flatMap((m) => (m.role === "tool" ? [[m.callId, m.output] as const] : [])));
@@ -249,8 +259,7 @@ function toHistory(messages: readonly ChatMessage[]): ChatHistoryItem[] {
     } else if (message.role === "assistant") {
       const response: ChatModelResponse["response"] = message.text === "" ? [] : [message.text];
       for (const { callId, name, argumentsJson } of message.toolCalls) {
-        const result = results.get(callId) ?? "pending";
-        response.push({ type: "functionCall", name, params: JSON.parse(argumentsJson), result });
+        response.push({ type: "functionCall", name, params: paramsOf(argumentsJson), result: results.get(callId) });
       }
       history.push({ type: "model", response });
     }
