@@ -25,10 +25,12 @@ export interface Speech {
 
 /** A model's whole answer in clauses is far below this. */
 const CLAUSES_MAX = 100_000;
+/** A local voice keeps the memory that its longest clause took: some 1 MB a character. */
+const CLAUSE_CHARS_MAX = 180;
 
 export class SpeechStream {
   readonly #options: SpeechStreamOptions;
-  readonly #chunker = new Chunker();
+  readonly #chunker = new Chunker({ clauseCharsMax: CLAUSE_CHARS_MAX });
   readonly #clauses = new Queue<Clause>(CLAUSES_MAX);
   readonly #abort = new AbortController();
   readonly #signal: AbortSignal;
