@@ -8,6 +8,8 @@ export interface RemoteOptions {
   readonly fetch?: typeof globalThis.fetch;
   /** Until the answer begins. */
   readonly timeoutMs?: number;
+  /** Silence in the middle of an answer after which it counts as broken off. */
+  readonly stallMs?: number;
 }
 
 export interface RemoteRequest {
@@ -19,6 +21,8 @@ export interface RemoteRequest {
 
 export const OPENAI_BASE_URL: string = "https://api.openai.com/v1";
 const TIMEOUT_MS = 30_000;
+/** Longer than a slow machine reads a long prompt. */
+const STALL_MS = 60_000;
 const MESSAGE_CHARACTERS_MAX = 300;
 
 export class Remote {
@@ -59,13 +63,32 @@ export class Remote {
     if (!response.ok) throw await this.#refused(response, path);
     return response;
   }
-  /** @throws {UpstreamError} for a stream that broke off; the signal's reason, if it aborts */
+  /** @throws {UpstreamError} for a stream that broke off or says no more; the signal's reason, if it aborts */
   async *chunks(response: Response, signal: AbortSignal | undefined): AsyncIterable<Uint8Array> {
+    const stallMs = this.#options.stallMs ?? STALL_MS;
+    const reader = response.body?.getReader();
+    let isStalled = false;
+    const stall = (): void => {
+      isStalled = true;
+      void reader?.cancel().catch(() => {});
+    };
     try {
-      for await (const chunk of response.body ?? []) yield chunk;
+      while (reader !== undefined) {
+        const timer = setTimeout(stall, stallMs);
+        const { value, done } = await reader.read().finally(() => clearTimeout(timer));
+        if (isStalled) {
+          const message = `${this.host} fell silent in the middle of its answer, for ${stallMs} ms.`;
+          throw new UpstreamError("upstream_timeout", message, { retryable: true });
+        }
+        if (done) return;
+        yield value;
+      }
     } catch (cause) {
       signal?.throwIfAborted();
+      if (cause instanceof UpstreamError) throw cause;
       throw new UpstreamError("upstream_failed", `${this.host} broke off its answer.`, { cause, retryable: true });
+    } finally {
+      void reader?.cancel().catch(() => {});
     }
   }
 

@@ -227,6 +227,22 @@ describe("chat-completions", () => {
     expect(await shown("auto")).toHaveLength(2);
   });
 
+  // A service that hung in mid-answer left the response open for five minutes: the assistant was "speaking", and silent.
+  it("does not wait for ever for one that falls silent (livekit #3418)", async () => {
+    const baseUrl = await serve((_, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.write('data: {"choices":[{"delta":{"content":"Hel"}}]}\n\n');
+    });
+    const rest = { apiKey: null, model: "m", images: true, tools: "native", contextTokens: 10_000 } as const;
+    const heard: LlmPart[] = [];
+    const answer = async (): Promise<void> => {
+      const llm = new ChatCompletions({ baseUrl, ...rest, stallMs: 50 });
+      for await (const part of llm.generate(REQUEST)) heard.push(part);
+    };
+    await expect(answer()).rejects.toMatchObject({ code: "upstream_timeout" });
+    expect(heard).toEqual([{ type: "text", delta: "Hel" }]);
+  });
+
   it("lets go at once when it is cancelled", async () => {
     const baseUrl = await serve(() => {});
     const abort = new AbortController();
