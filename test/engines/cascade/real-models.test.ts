@@ -12,6 +12,7 @@ import { VAD_FRAME_SAMPLES } from "../../../src/engines/cascade/vad/vad.ts";
 import type { EngineEvent, EngineStream } from "../../../src/engines/engine.ts";
 import { silentLog } from "../../../src/util/log.ts";
 import { testModelStore } from "../../support/model-store.ts";
+import { wordErrors } from "../../support/word-errors.ts";
 import { REQUEST, SETTINGS } from "./scripted.ts";
 
 type ResponseEnded = Extract<EngineEvent, { type: "response.ended" }>;
@@ -40,7 +41,15 @@ const silence = (ms: number): Float32Array =>
 
 beforeAll(async () => {
   const store = testModelStore();
-  const none = { sttModel: null, sttBaseUrl: null, sttApiKey: null, llmModel: null, llmBaseUrl: null, llmApiKey: null, llmTools: "auto" } as const;
+  const none = {
+    sttModel: null,
+    sttBaseUrl: null,
+    sttApiKey: null,
+    llmModel: null,
+    llmBaseUrl: null,
+    llmApiKey: null,
+    llmTools: "auto",
+  } as const;
   const tts = { ttsModel: null, ttsBaseUrl: null, ttsApiKey: null };
   const names = { vad: "silero", stt: "moonshine", llm: "local", tts: "piper" } as const;
   const files = await store.ensure("flite");
@@ -181,6 +190,83 @@ describe("a session", () => {
       expect(answer).toContain(country);
     }
   }, 90_000);
+});
+
+describe("the beginning of an utterance", () => {
+  /** What a session hears of a script of samples and orders. */
+  async function heard(script: readonly (Float32Array | "audible" | "quiet")[]): Promise<string[]> {
+    const stream = await cascade.open(SETTINGS, signal);
+    for (const step of script) {
+      if (step === "audible" || step === "quiet") stream.send({ type: "playback", audible: step === "audible" });
+      else for (let at = 0; at < step.length; at += 320) stream.push(step.subarray(at, at + 320));
+    }
+    stream.finish();
+    const texts: string[] = [];
+    for await (const event of stream.events) if (event.type === "transcript.completed") texts.push(event.text);
+    return texts;
+  }
+  /** The first 250 ms rise from a tenth of the loudness. */
+  const softly = (pcm: Float32Array): Float32Array => pcm.map((x, i) => x * Math.min(1, 0.1 + (0.9 * i) / (0.25 * HZ)));
+  const QUESTIONS = [
+    "Is it going to rain tomorrow?",
+    "Are there any good restaurants nearby?",
+    "Open the window in the kitchen.",
+    "Every morning I drink a glass of water.",
+    "Under which name is the reservation?",
+    "How old is the universe?",
+    "Where can I buy a new phone?",
+    "Who was the first man on the moon?",
+  ];
+  /** Every first word is there; of all words one in ten may be the recognizer's own mistake. */
+  function expectWhole(texts: readonly string[], questions: readonly string[]): void {
+    const first = (text: string): string | undefined => text.split(/\W+/)[0];
+    expect(texts.map(first)).toEqual(questions.map(first));
+    const errors = texts.map((text, i) => wordErrors(questions[i] ?? "", text));
+    const sum = (key: "errors" | "words"): number => errors.reduce((all, each) => all + each[key], 0);
+    expect(sum("errors") / sum("words")).toBeLessThanOrEqual(0.1);
+  }
+  let spokenQuestions: Float32Array[];
+  beforeAll(async () => {
+    spokenQuestions = [];
+    for (const text of QUESTIONS) spokenQuestions.push(await spoken(text, "rms"));
+  }, MODEL_MS);
+
+  // A peer dropped the audio between the first voiced frame and its decision that this is speech.
+  it.each<[string, (pcm: Float32Array) => readonly (Float32Array | "audible" | "quiet")[]]>([
+    ["as people speak", (pcm) => [silence(600), pcm, silence(800)]],
+    ["softly", (pcm) => [silence(600), softly(pcm), silence(800)]],
+    ["in the very first moment of a session", (pcm) => [pcm, silence(800)]],
+    ["while an answer is heard", (pcm) => [silence(600), "audible", silence(400), pcm, "quiet", silence(800)]],
+    [
+      "in the last moments of an answer",
+      (pcm) => [
+        silence(600),
+        "audible",
+        silence(400),
+        pcm.subarray(0, 3_200),
+        "quiet",
+        pcm.subarray(3_200),
+        silence(800),
+      ],
+    ],
+  ])(
+    "is heard: %s",
+    async (_, script) => {
+      const results = await Promise.all(spokenQuestions.map(async (pcm) => (await heard(script(pcm))).join(" ")));
+      expectWhole(results, QUESTIONS);
+    },
+    120_000,
+  );
+
+  it("is heard right behind the end of another", async () => {
+    const [first, ...others] = spokenQuestions as [Float32Array, ...Float32Array[]];
+    const results = await Promise.all(
+      others.map((pcm) => heard([silence(600), first, silence(520), pcm, silence(800)])),
+    );
+    for (const texts of results) expect(texts).toHaveLength(2);
+    const seconds = results.map((texts) => texts[1] ?? "");
+    expectWhole(seconds, QUESTIONS.slice(1));
+  }, 120_000);
 });
 
 describe("the local model", () => {
