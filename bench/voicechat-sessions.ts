@@ -45,6 +45,8 @@ async function manySessions(server: Server): Promise<object> {
   let compared = 0;
   let different = 0;
   for (let n = 1; n <= sessions; n++) {
+    // Before a kill, which would hide what has grown.
+    if (n % Math.ceil(sessions / REPORTS) === 0) reports.push({ session: n, ...memory() });
     const kill = Number(values.kills) > 0 && n % killEvery === 0;
     await endSession(server, kill ? "kill" : (ENDINGS[n % ENDINGS.length] ?? "commit"), n);
     // A probe after each would be half of the sessions; one after each way of ending is enough.
@@ -52,7 +54,6 @@ async function manySessions(server: Server): Promise<object> {
       compared += 1;
       if ((await answerDigest(server, probe)) !== first) different += 1;
     }
-    if (n % Math.ceil(sessions / REPORTS) === 0) reports.push({ session: n, ...memory() });
   }
   return { sessions, compared, different, reports };
 }
