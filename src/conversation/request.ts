@@ -3,7 +3,7 @@
 import type { ConversationItem, EngineCapabilities, ResponseRequest } from "../engines/engine.ts";
 import { ClientError } from "../errors.ts";
 import type { ResponseOptions } from "./commands.ts";
-import { type Items, toEngineItem } from "./items.ts";
+import { type Item, type Items, toEngineItem } from "./items.ts";
 import { refuseTools, type SessionSettings } from "./settings.ts";
 
 const CONTINUE = "Your last answer was cut off by a noise, not by the user. Continue it from where it stopped.";
@@ -53,15 +53,29 @@ export function refuseResponse(
   if (capabilities.turnTaking === "model") {
     return new ClientError("capability_missing", "The model behind this server decides itself when it speaks.");
   }
-  return refuseInput(options, items) ?? refuseTools(settings, capabilities, "response");
+  return refuseInput(options, items, capabilities) ?? refuseTools(settings, capabilities, "response");
 }
 
-/** Null where every reference names an item. */
-function refuseInput(options: ResponseOptions, items: Items): ClientError | null {
+/** Null where every reference names an item, and the model sees what there is to see. */
+function refuseInput(
+  options: ResponseOptions,
+  items: Items,
+  { acceptsImages }: EngineCapabilities,
+): ClientError | null {
   for (const [index, entry] of (options.input ?? []).entries()) {
-    if (entry.type === "item" || items.get(entry.id) !== undefined) continue;
+    if (entry.type === "item") {
+      if (!acceptsImages && hasImage(entry.item)) return sightless(`response.input[${index}].content`);
+      continue;
+    }
+    if (items.get(entry.id) !== undefined) continue;
     const message = `No conversation item has the id '${entry.id}'.`;
     return new ClientError("item_not_found", message, `response.input[${index}].id`);
   }
   return null;
 }
+
+export const hasImage = (item: Item): boolean =>
+  item.type === "message" && item.content.some((part) => part.type === "image");
+
+export const sightless = (param: string): ClientError =>
+  new ClientError("capability_missing", "The language model behind this server sees no images.", param);

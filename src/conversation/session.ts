@@ -11,6 +11,7 @@ import type { SessionCommand } from "./commands.ts";
 import type { Emit } from "./events.ts";
 import { type Item, Items } from "./items.ts";
 import type { Line } from "./playback.ts";
+import { hasImage, sightless } from "./request.ts";
 import { Responder } from "./responder.ts";
 import { engineSettings, mergeSettings, refuseChange, type SessionSettings } from "./settings.ts";
 import { Turn } from "./turn.ts";
@@ -162,13 +163,7 @@ export class Session {
       const message = `No function call in the conversation has the call_id '${item.callId}'.`;
       return new ClientError("item_not_found", message, "item.call_id");
     }
-    if (!capabilities.acceptsImages && item.type === "message" && item.content.some((part) => part.type === "image")) {
-      return new ClientError(
-        "capability_missing",
-        "The language model behind this server sees no images.",
-        "item.content",
-      );
-    }
+    if (!capabilities.acceptsImages && hasImage(item)) return sightless("item.content");
     if (recording !== null && engine.transcribe === undefined) {
       const message = "The engine behind this server reads no recordings; add 'transcript' to the audio.";
       return new ClientError("capability_missing", message, "item.content");

@@ -148,6 +148,17 @@ describe("responses", () => {
     expect(talk.engine.requests).toEqual([]);
   });
 
+  // It was created, and failed: a refusal says which field is to blame.
+  it("with an image for a model that sees none are refused and not created", () => {
+    const talk = new Conversation({ capabilities: { acceptsImages: false } });
+    const content = [{ type: "input_image", image_url: "https://example.com/cat.png" }];
+    const input = [{ type: "message", role: "user", content }];
+    expect(talk.send({ type: "response.create", response: { input } })).toMatchObject([
+      { error: { code: "capability_missing", param: "response.input[0].content" } },
+    ]);
+    expect(talk.engine.requests).toEqual([]);
+  });
+
   it("with an empty input see nothing of the conversation", () => {
     const talk = new Conversation();
     talk.send(says("Hello."));
