@@ -36,7 +36,7 @@ async def tools(connection):
             await connection.response.create()
         elif event.type == "error":
             sys.exit(event.error.message)
-        elif event.type == "response.done" and text:
+        elif event.type == "response.done" and event.response.output[-1].type == "message":
             return {"called": called, "text": text, "usage": event.response.usage.total_tokens}
 
 
