@@ -30,7 +30,7 @@ export interface LlamaOptions {
 
 export type LlamaRequest = Omit<LlmRequest, "signal">;
 
-/** Kept free for the answer. */
+/** Kept free for the answer, and its end where no other was asked for: three minutes aloud; small models go on for ever. */
 const ANSWER_TOKENS = 512;
 /** Room between the greatest prompt and the context's end, for the template's own tokens. */
 const SPARE_TOKENS = 32;
@@ -120,7 +120,7 @@ export class LocalLlama {
       stopOnAbortSignal: true,
       trimWhitespaceSuffix: false,
       maxTokens: Math.min(
-        request.outputTokensMax ?? Number.POSITIVE_INFINITY,
+        request.outputTokensMax ?? ANSWER_TOKENS,
         this.#contextTokens - inputTokens - SPARE_TOKENS / 2,
       ),
       temperature: request.temperature ?? 0,

@@ -25,12 +25,14 @@ export interface Speech {
 
 /** A model's whole answer in clauses is far below this. */
 const CLAUSES_MAX = 100_000;
+/** Each word before the first sound costs some 20 ms of the model's time and as much of the voice's. */
+const FIRST_WORDS_MAX = 8;
 /** A local voice keeps the memory that its longest clause took: some 1 MB a character. */
 const CLAUSE_CHARS_MAX = 180;
 
 export class SpeechStream {
   readonly #options: SpeechStreamOptions;
-  readonly #chunker = new Chunker({ clauseCharsMax: CLAUSE_CHARS_MAX });
+  readonly #chunker = new Chunker({ firstWordsMax: FIRST_WORDS_MAX, clauseCharsMax: CLAUSE_CHARS_MAX });
   readonly #clauses = new Queue<Clause>(CLAUSES_MAX);
   readonly #abort = new AbortController();
   readonly #signal: AbortSignal;
