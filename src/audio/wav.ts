@@ -32,6 +32,8 @@ const BITS: Readonly<Record<WavFormat["encoding"], readonly number[]>> = {
 const SUBFORMAT_TAIL = "000000001000800000aa00389b71";
 /** In a size field: not known when the header was written. */
 const SIZE_UNKNOWN = 0xffffffff;
+/** Far above any recorder's rate; what is beyond is a damaged header. */
+const HZ_MAX = 1_000_000;
 /** No chunk in front of the samples that we must hold whole is larger. */
 const HEADER_BYTES_MAX = 4096;
 
@@ -234,7 +236,7 @@ function parseFormat(body: Buffer): WavFormat {
       `the WAV file has ${bitsPerSample}-bit ${encoding} samples; expected ${BITS[encoding].join(", ")}`,
     );
   }
-  if (channels === 0 || hz === 0) throw unreadable(`the WAV file has ${channels} channels at ${hz} Hz`);
+  if (channels === 0 || hz === 0 || hz > HZ_MAX) throw unreadable(`the WAV file has ${channels} channels at ${hz} Hz`);
   const format: WavFormat = { hz, channels, encoding, bitsPerSample };
   if (bytesPerFrame !== frameBytes(format)) {
     throw unreadable(`the WAV file has ${bytesPerFrame} bytes a frame, expected ${frameBytes(format)}`);

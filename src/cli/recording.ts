@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { createReadStream } from "node:fs";
 import { open } from "node:fs/promises";
 import type { Readable } from "node:stream";
-import { concatPcm } from "../audio/pcm.ts";
+import { allFinite, concatPcm } from "../audio/pcm.ts";
 import { Resampler } from "../audio/resample.ts";
 import { mixToMono, WavReader } from "../audio/wav.ts";
 import { AppError } from "../errors.ts";
@@ -56,6 +56,7 @@ async function decodeWav(file: string, bytes: Readable, hz: number, secondsMax: 
       const interleaved = reader.push(chunk);
       if (reader.format === null || interleaved.length === 0) continue;
       const mono = mixToMono(interleaved, reader.format.channels);
+      if (!allFinite(mono)) throw unreadable(file, "it has samples that are not numbers");
       seconds += mono.length / reader.format.hz;
       if (seconds > secondsMax) throw unreadable(file, `longer than ${secondsMax} s, which is the limit`);
       resampler ??= new Resampler(reader.format.hz, hz);
@@ -94,6 +95,8 @@ async function decodeOther(file: string, hz: number, secondsMax: number, signal:
   }
   if (pcm.status === "fulfilled" && status.value === 0) return pcm.value;
   if (pcm.status === "rejected" && /longer than/.test(String(pcm.reason))) throw pcm.reason;
+  if (/matches no streams/.test(Buffer.concat(complaints).toString("utf8")))
+    throw unreadable(file, "there is no sound in it");
   const said = Buffer.concat(complaints).toString("utf8").trim().split("\n").at(-1);
   throw unreadable(file, `neither a WAV file nor one that ffmpeg decodes: ${said || "it found no audio"}`);
 }

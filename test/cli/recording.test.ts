@@ -76,3 +76,31 @@ test("a recording longer than the limit is refused before it is read to its end"
   await expect(read(file, 16_000, 9)).rejects.toThrow("longer than 9 s");
   expect((await read(file, 16_000, 10)).length).toBe(160_000);
 });
+
+// A damaged header with a rate of four billion ended in a RangeError, as a fault of antiphon.
+test("a rate that no recorder has is refused", async () => {
+  const wav = writeWav(new Float32Array(40), 8000);
+  new DataView(wav.buffer).setUint32(24, 0xffffffff, true);
+  await expect(read(written("fast.wav", wav))).rejects.toThrow(
+    "fast.wav: the WAV file has 1 channels at 4294967295 Hz",
+  );
+});
+
+// Found out only after the checkpoint was loaded, which takes most of a minute.
+test("samples that are not numbers are refused where they are read", async () => {
+  const wav = new DataView(writeWav(new Float32Array(2), 8000).buffer);
+  wav.setUint16(20, 3, true);
+  wav.setUint16(32, 4, true);
+  wav.setUint16(34, 32, true);
+  wav.setFloat32(44, Number.NaN, true);
+  await expect(read(written("nan.wav", new Uint8Array(wav.buffer)))).rejects.toThrow(
+    "nan.wav: it has samples that are not numbers",
+  );
+});
+
+// The reason that was told was ffmpeg's advice to its own users: "add a trailing '?' to the map".
+test.skipIf(!ffmpeg)("a film without sound is told as such", async () => {
+  const film = join(folder, "silent.mp4");
+  spawnSync("ffmpeg", ["-nostdin", "-v", "error", "-y", "-f", "lavfi", "-i", "color=c=red:s=32x32:d=1", film]);
+  await expect(read(film)).rejects.toThrow("silent.mp4: there is no sound in it");
+});

@@ -2,6 +2,7 @@
 import { type FloatTensor, type Graph, type Runtime, type Tensor, tensor, zeros } from "../../onnx/runtime.ts";
 import { assert } from "../../util/assert.ts";
 import type { TextConfig } from "./config.ts";
+import { requireFinite } from "./finite.ts";
 import { type LanguageModels, mambaSizes, PENDING } from "./networks/nemotron-h.ts";
 
 /** Positions by which the attention caches grow. */
@@ -104,9 +105,10 @@ export class LanguageModel {
       }
     }
     const { hidden, rows } = await this.#body.run(feeds);
+    const given = requireFinite("language model", (hidden as FloatTensor).data);
     if (rows !== undefined) this.#remember(state, rows.data as Float32Array);
     await this.#foldDue(state);
-    return (hidden as FloatTensor).data;
+    return given;
   }
 
   /** The best token of each channel for a hidden row. */

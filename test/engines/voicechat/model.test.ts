@@ -2,6 +2,7 @@ import { cpSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { VoiceChatModel } from "../../../src/engines/voicechat/model.ts";
+import { generateOffline } from "../../../src/engines/voicechat/offline.ts";
 import { temporaryDirectory } from "../../support/safetensors.ts";
 import { checkpointDirectory } from "../../support/voicechat.ts";
 
@@ -32,6 +33,50 @@ const refusalOf = (directory: string): Promise<unknown> =>
     () => null,
     (error: unknown) => error,
   );
+
+/** Overwrites a bf16 tensor of the first shard that has it. */
+function spoil(directory: string, tensor: string): void {
+  for (const shard of ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]) {
+    const path = join(directory, shard);
+    const bytes = readFileSync(path);
+    const headerBytes = Number(bytes.readBigUInt64LE(0));
+    const header = JSON.parse(bytes.toString("utf8", 8, 8 + headerBytes));
+    if (header[tensor] === undefined) continue;
+    const [start, end] = header[tensor].data_offsets as [number, number];
+    for (let at = start; at < end; at += 2) bytes.writeUInt16LE(BF16_NAN, 8 + headerBytes + at);
+    writeFileSync(path, bytes);
+    return;
+  }
+  throw new Error(`no ${tensor}`);
+}
+
+const BF16_NAN = 0x7fc0;
+
+// Weights that are not numbers gave tokens and sound like any others, and the status of success.
+describe("a checkpoint with weights that are not numbers", () => {
+  it.each([
+    ["encoder", "stt_model.perception.encoder.layers.0.norm_out.bias"],
+    ["language model", "stt_model.llm.norm_f.weight"],
+    ["voice", "tts_model.tts_model.backbone.norm.weight"],
+    ["mixture head", "tts_model.tts_model.mog_head.proj_else.weight"],
+    ["codec", "tts_model.audio_codec.decoder.layers.0.weight"],
+  ])("is found out by what the %s gives", async (network, tensor) => {
+    const directory = copy();
+    spoil(directory, tensor);
+    const run = async (): Promise<unknown> => {
+      const model = await VoiceChatModel.load(directory, { threads: 1 });
+      try {
+        return await generateOffline(model, { samples: new Float32Array(3840), systemPrompt: "" });
+      } finally {
+        await model.close();
+      }
+    };
+    await expect(run()).rejects.toMatchObject({
+      code: "engine_failed",
+      message: expect.stringContaining(`the ${network} gave numbers that are not finite`),
+    });
+  });
+});
 
 describe("loading a checkpoint", () => {
   it("works from a folder with spaces and accents, and with a shard that lies elsewhere behind a link", async () => {

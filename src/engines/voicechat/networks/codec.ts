@@ -15,6 +15,7 @@ import { gelu, layerNormalization, matmulTransposed } from "../../../onnx/ops-ne
 import { type Graph, type Runtime, type Tensors, tensor, zeros } from "../../../onnx/runtime.ts";
 import { argument, constant, type Value } from "../../../onnx/value.ts";
 import type { CodecConfig } from "../config.ts";
+import { requireFinite } from "../finite.ts";
 import { dequantize, quantize } from "./residual-quantizer.ts";
 
 const NORM_EPSILON = 1e-6;
@@ -278,8 +279,9 @@ export class CodecStream {
   async push(codes: Int32Array): Promise<Float32Array> {
     const shape = [codes.length / this.#quantizers, this.#quantizers];
     const { windows, ...next } = await this.#decoder.run({ codes: tensor("i32", shape, codes), ...this.#state });
+    const given = requireFinite("codec", windows!.data as Float32Array);
     this.#state = next;
-    return this.#overlap.push(windows!.data as Float32Array);
+    return this.#overlap.push(given);
   }
 
   /** The rest of an offline decode. */

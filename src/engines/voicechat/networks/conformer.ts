@@ -18,6 +18,7 @@ import { type FloatTensor, type Graph, type Runtime, type Tensor, tensor, zeros 
 import { argument, constant, type Value } from "../../../onnx/value.ts";
 import { assert } from "../../../util/assert.ts";
 import type { AudioConfig, EncoderConfig } from "../config.ts";
+import { requireFinite } from "../finite.ts";
 
 /** Mel frames before an output that the three strided convolutions see, rounded up to whole outputs. */
 const MEL_CONTEXT = 16;
@@ -347,6 +348,7 @@ export class Conformer {
       feeds[`conv.${layer}`] = past;
     }
     const { encoded, projected, rows } = await this.#encoder.run(feeds, ["encoded", "projected", "rows"]);
+    requireFinite("encoder", encoded.data as Float32Array);
     this.#remember(state, rows.data as Float32Array, count);
     return { frames: count, encoded: encoded.data as Float32Array, projected: projected.data as Float32Array };
   }

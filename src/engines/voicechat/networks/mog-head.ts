@@ -27,6 +27,7 @@ import { type FloatTensor, type Graph, type Runtime, tensor, zeros } from "../..
 import { argument, type Value } from "../../../onnx/value.ts";
 import type { RandomGenerator } from "../../../util/rng.ts";
 import type { TtsConfig } from "../config.ts";
+import { requireFinite } from "../finite.ts";
 import { drawNoise, type MaskedIteration, maskedIterations } from "../sampling.ts";
 import { gatedMlp, offsetNorm } from "./gemma.ts";
 import { quantize, unstackCodebooks } from "./residual-quantizer.ts";
@@ -147,6 +148,7 @@ export class MixtureHead {
         gumbel: tensor("f32", [gumbel.length], gumbel),
         normal: tensor("f32", [1, latentSize], normal),
       });
+      requireFinite("mixture head", (residual as FloatTensor).data);
       const picked = await picker.run({ residual: residual as FloatTensor, sum });
       const added = picked["codes"]!.data as Int32Array;
       codes.set(added, filled);

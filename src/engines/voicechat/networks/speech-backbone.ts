@@ -14,6 +14,7 @@ import { softmax } from "../../../onnx/ops-neural.ts";
 import { type FloatTensor, type Graph, type Runtime, type Tensors, tensor } from "../../../onnx/runtime.ts";
 import { argument, type Value } from "../../../onnx/value.ts";
 import type { TtsConfig } from "../config.ts";
+import { requireFinite } from "../finite.ts";
 import { gatedMlp, offsetNorm, rotate, rotationAt } from "./gemma.ts";
 import { KeyValueCache } from "./key-value-cache.ts";
 import { dequantize, unstackCodebooks } from "./residual-quantizer.ts";
@@ -195,6 +196,7 @@ export class SpeechBackbone {
       ...this.#pastFeeds(state, "local"),
       ...this.#pastFeeds(state, "global"),
     });
+    requireFinite("voice", (hidden as FloatTensor).data);
     state.local.append(added);
     state.global.append(added);
     return hidden as FloatTensor;
