@@ -1,6 +1,6 @@
 /** OpenAI's newest JavaScript clients, which want a newer Node, in a folder of their own, made once. */
-import { execFile, spawnSync } from "node:child_process";
-import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -8,10 +8,15 @@ import { withLock } from "../../src/models/lock.ts";
 import { systemClock } from "../../src/util/clock.ts";
 
 const NODE = `node-${process.platform}-${process.arch}`;
-const PACKAGES = [`${NODE}@22.23.5`, "openai@7.59.0", "@openai/agents-realtime@0.20.0", "ws@8.23.0", "zod@4.6.7"];
+const PACKAGES: readonly [name: string, version: string][] = [
+  [NODE, "22.23.5"],
+  ["openai", "7.59.0"],
+  ["@openai/agents-realtime", "0.20.0"],
+  ["ws", "8.23.0"],
+  ["zod", "4.6.7"],
+];
 const DIRECTORY = fileURLToPath(new URL("../../.cache/newest-client", import.meta.url));
 const EXAMPLE = fileURLToPath(new URL("../../examples/ask.mjs", import.meta.url));
-const PROBE = "import 'openai/realtime/ws'; import '@openai/agents-realtime';";
 const run = promisify(execFile);
 
 /** The registry carries a Node of its own for these. */
@@ -25,12 +30,19 @@ export async function newestClient(
   const script = join(DIRECTORY, basename(original));
   mkdirSync(DIRECTORY, { recursive: true });
   await withLock(`${DIRECTORY}.lock`, { clock: systemClock }, async () => {
-    const probe = spawnSync(node, ["--input-type=module", "--eval", PROBE], { cwd: DIRECTORY });
-    if (probe.status === 0) return;
+    if (PACKAGES.every(isInstalled)) return;
     writeFileSync(join(DIRECTORY, "package.json"), '{"private":true}\n');
     const flags = ["--ignore-scripts", "--no-fund", "--no-audit", "--no-package-lock"];
-    await run("npm", ["install", ...flags, "--save-exact", ...PACKAGES], { cwd: DIRECTORY });
+    await run("npm", ["install", ...flags, "--save-exact", ...PACKAGES.map((known) => known.join("@"))], {
+      cwd: DIRECTORY,
+    });
   });
   copyFileSync(original, script);
   return { node, script };
+}
+
+/** Here, and not in a folder above, where an import would find the version of this repository. */
+function isInstalled([name, version]: readonly [name: string, version: string]): boolean {
+  const file = join(DIRECTORY, "node_modules", name, "package.json");
+  return existsSync(file) && (JSON.parse(readFileSync(file, "utf8")) as { version: string }).version === version;
 }
