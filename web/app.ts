@@ -1,14 +1,17 @@
 /** The talk page: one button, a conversation, and everything that can get in its way. */
 import { Captions } from "./captions.ts";
-import { type ClientEvent, type RealtimeConnection, unreachable } from "./connection.ts";
+import { type ClientEvent, type ConnectionOptions, type RealtimeConnection, unreachable } from "./connection.ts";
 import { Controls } from "./controls.ts";
 import { Details } from "./details.ts";
 import { openMicrophone } from "./microphone.ts";
 import { element } from "./page.ts";
 import { ProblemPanel } from "./problem-panel.ts";
 import { connectionGone, connectionLost, type Problem, type ProblemAction, TalkFailure } from "./problems.ts";
+import { askServer, type ServerFacts } from "./server.ts";
 import { type Settings, SettingsDialog } from "./settings.ts";
-import { type ServerEvent, TalkModel } from "./talk-model.ts";
+import { type Conversation, type ServerEvent, TalkModel } from "./talk-model.ts";
+import { openVoiceChat } from "./voicechat-connection.ts";
+import { VoiceChatModel } from "./voicechat-model.ts";
 import { openWebRtc } from "./webrtc-connection.ts";
 import { openWebSocket, WIRE_HZ } from "./websocket-connection.ts";
 
@@ -35,10 +38,13 @@ interface Call {
 }
 
 class App {
-  #model = new TalkModel();
+  #model: Conversation = new TalkModel();
   readonly #captions = new Captions();
   readonly #details = new Details();
-  readonly #settings = new SettingsDialog((now, before) => this.#settingsChanged(now, before));
+  readonly #settings = new SettingsDialog(
+    (now, before) => this.#settingsChanged(now, before),
+    async () => (await this.#learn().catch(() => null))?.voices ?? [],
+  );
   readonly #problem = new ProblemPanel((action) => this.#act(action));
   readonly #controls = new Controls({
     toggle: () => (this.#isIdle ? void this.#begin(true) : this.#end()),
@@ -52,6 +58,8 @@ class App {
     }),
   });
   #call: Call | null = null;
+  /** Null until the server has told; forgotten with a call that failed. */
+  #facts: ServerFacts | null = null;
   /** Set while a call is being opened. */
   #opening: AbortController | null = null;
   #withMicrophone = true;
@@ -63,6 +71,8 @@ class App {
 
   constructor() {
     this.#render();
+    // Whatever is in the way is said when a call begins.
+    void this.#learn().catch(() => {});
     addEventListener("pagehide", () => this.#release());
   }
 
@@ -70,12 +80,22 @@ class App {
     return this.#call === null && this.#opening === null;
   }
   get #isPushToTalk(): boolean {
-    return this.#settings.settings.turns === "push";
+    return !this.#isDuplex && this.#settings.settings.turns === "push";
+  }
+  get #isDuplex(): boolean {
+    return document.body.dataset["dialect"] === "voicechat";
+  }
+  /** @throws {TalkFailure} */
+  async #learn(): Promise<ServerFacts> {
+    this.#facts ??= await askServer(this.#settings.settings.key);
+    document.body.dataset["dialect"] = this.#facts.dialect;
+    this.#render();
+    return this.#facts;
   }
 
   /** A new conversation. */
   async #begin(withMicrophone: boolean): Promise<void> {
-    this.#model = new TalkModel();
+    this.#model = this.#isDuplex ? new VoiceChatModel() : new TalkModel();
     this.#captions.clear();
     this.#withMicrophone = withMicrophone;
     this.#isReconnecting = false;
@@ -105,15 +125,17 @@ class App {
 
   async #open(signal: AbortSignal, created: () => void): Promise<Call> {
     const { settings } = this.#settings;
-    const isWebSocket = settings.transport === "websocket";
-    // At the wire's own rate, what a WebSocket brings is resampled by the browser.
-    const audio = new AudioContext({ latencyHint: "interactive", ...(isWebSocket ? { sampleRate: WIRE_HZ } : {}) });
-    void audio.resume();
+    const audio = this.#openAudio();
     let microphone: MediaStream | null = null;
     try {
+      const learning = this.#learn();
+      // Its failure is waited for below; until then it is nobody's.
+      learning.catch(() => {});
       microphone = this.#withMicrophone ? await openMicrophone(settings.deviceId) : null;
+      const facts = await learning;
       signal.throwIfAborted();
-      const session = this.#session(settings);
+      this.#expect(facts);
+      const session = facts.dialect === "voicechat" ? voiceChatSession(settings) : openAiSession(settings);
       this.#sentSession = JSON.stringify(session);
       const listener = {
         received: (event: ServerEvent) => {
@@ -125,10 +147,11 @@ class App {
           this.#model.setPlaying(isPlaying, performance.now());
           this.#render();
         },
+        note: (text: string) => this.#captions.note(text),
         lost: (problem: Problem | null) => this.#lost(problem),
       };
       const options = { microphone, audio, session, key: settings.key, listener, signal };
-      const connection = await (isWebSocket ? openWebSocket(options) : openWebRtc(options));
+      const connection = await openConnection(options, facts, settings);
       return { connection, microphone, audio };
     } catch (error) {
       stopTracks(microphone);
@@ -137,12 +160,29 @@ class App {
     }
   }
 
+  /** Has to begin with the click: browsers give no sound before. */
+  #openAudio(): AudioContext {
+    const isWebSocket = this.#isDuplex || this.#settings.settings.transport === "websocket";
+    // At the wire's own rate, what a WebSocket brings is resampled by the browser.
+    const sampleRate = isWebSocket ? { sampleRate: this.#facts?.outputHz ?? WIRE_HZ } : {};
+    const audio = new AudioContext({ latencyHint: "interactive", ...sampleRate });
+    void audio.resume();
+    return audio;
+  }
+
+  /** A page that was open before the server could tell its dialect. */
+  #expect({ dialect }: ServerFacts): void {
+    const isExpected =
+      dialect === "voicechat" ? this.#model instanceof VoiceChatModel : this.#model instanceof TalkModel;
+    if (!isExpected) this.#model = dialect === "voicechat" ? new VoiceChatModel() : new TalkModel();
+  }
+
   #connected({ connection, microphone }: Call): void {
     connection.setMicrophone(!this.#isPushToTalk && !this.#controls.isMuted);
     microphone?.getAudioTracks()[0]?.addEventListener("ended", () => {
       this.#captions.note("The microphone was taken away. End the call and start again to choose another.");
     });
-    if (this.#isReconnecting) this.#restoreHistory(connection);
+    if (this.#isReconnecting && !this.#isDuplex) this.#restoreHistory(connection);
     this.#isReconnecting = false;
     this.#retryCount = 0;
   }
@@ -156,19 +196,6 @@ class App {
       const content = [{ type: speaker === "you" ? "input_text" : "output_text", text: said }];
       connection.send({ type: "conversation.item.create", item: { id: itemId, type: "message", role, content } });
     }
-  }
-
-  #session({ instructions, voice, turns }: Settings): Record<string, unknown> {
-    const detection = { semantic: { type: "semantic_vad" }, silence: { type: "server_vad" }, push: null }[turns];
-    return {
-      type: "realtime",
-      output_modalities: ["audio"],
-      ...(instructions === "" ? {} : { instructions }),
-      audio: {
-        input: { transcription: {}, turn_detection: detection },
-        ...(voice === "" ? {} : { output: { voice } }),
-      },
-    };
   }
 
   #received(event: ServerEvent): void {
@@ -193,26 +220,31 @@ class App {
 
   #failed(error: unknown): void {
     const { problem } = error instanceof TalkFailure ? error : unreachable(error);
+    this.#facts = null;
     if (this.#isReconnecting && this.#retryCount < RECONNECT_SECONDS.length) {
       this.#scheduleReconnect();
       return;
     }
     const isExhausted = this.#retryCount >= RETRIES_MAX || (this.#isReconnecting && problem.retrySeconds !== null);
-    this.#problem.show(
-      isExhausted ? { ...(this.#isReconnecting ? connectionGone : problem), retrySeconds: null } : problem,
-    );
+    this.#show(isExhausted ? { ...(this.#isReconnecting ? connectionGone : problem), retrySeconds: null } : problem);
+  }
+
+  #show(problem: Problem): void {
+    const actions = problem.actions.filter((action) => !(this.#isDuplex && action === "type"));
+    this.#problem.show({ ...problem, actions });
   }
 
   #lost(problem: Problem | null): void {
+    this.#facts = null;
     this.#release();
-    if (problem !== null) this.#problem.show(problem);
+    if (problem !== null) this.#show(problem);
     else this.#scheduleReconnect();
     this.#render();
   }
 
   #scheduleReconnect(): void {
     this.#isReconnecting = true;
-    this.#problem.show(connectionLost(RECONNECT_SECONDS[this.#retryCount] ?? 15));
+    this.#problem.show(connectionLost(RECONNECT_SECONDS[this.#retryCount] ?? 15, !this.#isDuplex));
   }
 
   #act(action: ProblemAction): void {
@@ -293,14 +325,21 @@ class App {
   }
 
   #settingsChanged(now: Settings, before: Settings): void {
-    const session = this.#session(now);
-    if (this.#call !== null && JSON.stringify(session) !== this.#sentSession) {
+    const session = this.#isDuplex ? voiceChatSession(now) : openAiSession(now);
+    if (now.key !== before.key) {
+      this.#facts = null;
+      void this.#learn().catch(() => {});
+    }
+    const isChanged = JSON.stringify(session) !== this.#sentSession;
+    if (this.#call !== null && this.#isDuplex) {
+      if (isChanged) this.#captions.note("The new settings hold from the next call on.");
+    } else if (this.#call !== null && JSON.stringify(session) !== this.#sentSession) {
       this.#sentSession = JSON.stringify(session);
       this.#send({ type: "session.update", session });
       this.#call.connection.setMicrophone(!this.#isPushToTalk && !this.#controls.isMuted);
     }
     const needsCall = now.transport !== before.transport || now.deviceId !== before.deviceId || now.key !== before.key;
-    if (this.#call !== null && needsCall)
+    if (this.#call !== null && needsCall && !(this.#isDuplex && isChanged))
       this.#captions.note("The new connection settings hold from the next call on.");
     this.#render();
   }
@@ -312,9 +351,36 @@ class App {
       phase: this.#call !== null ? this.#model.phase : this.#opening !== null ? "connecting" : "idle",
       hasMicrophone: this.#call !== null && this.#call.microphone !== null,
       isPushToTalk: this.#isPushToTalk,
-      transport: this.#call === null ? null : this.#settings.settings.transport,
+      isDuplex: this.#isDuplex,
+      transport: this.#call === null ? null : this.#isDuplex ? "websocket" : this.#settings.settings.transport,
     });
   }
+}
+
+function openAiSession({ instructions, voice, turns }: Settings): Record<string, unknown> {
+  const detection = { semantic: { type: "semantic_vad" }, silence: { type: "server_vad" }, push: null }[turns];
+  return {
+    type: "realtime",
+    output_modalities: ["audio"],
+    ...(instructions === "" ? {} : { instructions }),
+    audio: {
+      input: { transcription: {}, turn_detection: detection },
+      ...(voice === "" ? {} : { output: { voice } }),
+    },
+  };
+}
+
+function voiceChatSession({ instructions, seed }: Settings): Record<string, unknown> {
+  return { ...(instructions === "" ? {} : { system_prompt: instructions }), seed };
+}
+
+function openConnection(
+  options: ConnectionOptions,
+  facts: ServerFacts,
+  { transport }: Settings,
+): Promise<RealtimeConnection> {
+  if (facts.dialect === "voicechat") return openVoiceChat(options, facts);
+  return transport === "websocket" ? openWebSocket(options) : openWebRtc(options);
 }
 
 function release({ connection, microphone, audio }: Call): void {

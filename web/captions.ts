@@ -2,7 +2,7 @@
 import { element, make } from "./page.ts";
 import type { Caption } from "./talk-model.ts";
 
-const NAMES = { you: "You", assistant: "Antiphon" } as const;
+const NAMES = { you: "You", assistant: "Antiphon", function: "Function" } as const;
 /** Closer to the end than this, the list follows what is new. */
 const FOLLOW_PX = 120;
 

@@ -1,11 +1,10 @@
-/** The microphone as PCM16 at the wire's rate, posted in chunks of 20 ms. */
+/** The microphone as PCM16 at the wire's rate, posted in chunks. */
 declare const sampleRate: number;
 declare class AudioWorkletProcessor {
   readonly port: MessagePort;
 }
 declare function registerProcessor(name: string, processor: unknown): void;
 
-const CHUNK_SECONDS = 0.02;
 /** Zero crossings of the low-pass on each side, in samples of the lower rate. */
 const HALF_WIDTH = 12;
 
@@ -17,10 +16,10 @@ class CaptureProcessor extends AudioWorkletProcessor {
   #held = new Float32Array(0);
   #position = 0;
 
-  constructor(options: { readonly processorOptions: { readonly outputHz: number } }) {
+  constructor(options: { readonly processorOptions: { readonly outputHz: number; readonly chunkSeconds: number } }) {
     super();
     this.#outputHz = options.processorOptions.outputHz;
-    this.#chunk = new Int16Array(this.#outputHz * CHUNK_SECONDS);
+    this.#chunk = new Int16Array(Math.round(this.#outputHz * options.processorOptions.chunkSeconds));
   }
 
   process([input]: Float32Array[][]): boolean {

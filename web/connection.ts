@@ -22,6 +22,8 @@ export interface ConnectionListener {
   sent(event: ClientEvent): void;
   /** Only where the page itself plays: on WebRTC the server's events say it. */
   playing(isPlaying: boolean): void;
+  /** Something to know that ends nothing. */
+  note(text: string): void;
   /** The session ended, and not because the page closed it. Called at most once. */
   lost(problem: Problem | null): void;
 }

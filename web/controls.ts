@@ -6,6 +6,8 @@ export interface ControlState {
   readonly phase: Phase | "idle" | "connecting";
   readonly hasMicrophone: boolean;
   readonly isPushToTalk: boolean;
+  /** The model hears and speaks at once: it cannot be told to stop, and reads no text. */
+  readonly isDuplex: boolean;
   readonly transport: "webrtc" | "websocket" | null;
 }
 
@@ -37,7 +39,7 @@ export class Controls {
   readonly #hold = element<HTMLButtonElement>("hold");
   readonly #meter = element<HTMLMeterElement>("level");
   readonly #message = element<HTMLInputElement>("message");
-  #state: ControlState = { phase: "idle", hasMicrophone: false, isPushToTalk: false, transport: null };
+  #state: ControlState = { phase: "idle", hasMicrophone: false, isPushToTalk: false, isDuplex: false, transport: null };
   #hintTimer = 0;
   #hint = "";
   #level = 0;
@@ -77,7 +79,8 @@ export class Controls {
     const link = element("link");
     link.hidden = state.transport === null;
     setText(link, state.transport === "websocket" ? "WebSocket" : "WebRTC");
-    this.#stop.hidden = !isOpen;
+    this.#stop.hidden = !isOpen || state.isDuplex;
+    element("compose").hidden = state.isDuplex;
     this.#stop.disabled = state.phase !== "speaking" && state.phase !== "thinking";
     this.#mute.hidden = !isOpen;
     this.#mute.disabled = !state.hasMicrophone || state.isPushToTalk;

@@ -1,6 +1,7 @@
 /**
  * Plays what it is given on the audio clock, one sample after another across chunks, and knows how much was heard.
- * Starts, gaps and cuts are sloped over 4 ms, so that nothing clicks.
+ * Starts, gaps and cuts are sloped over 4 ms, so that nothing clicks. A live stream never ends: silence is a part of it,
+ * and is left out where the stream has fallen behind.
  *
  * Takes  { type: "push", itemId, samples } and { type: "clear" }
  * Posts  { type: "playing", isPlaying } and, after a clear that cut something, { type: "cleared", itemId, playedMs }
@@ -28,9 +29,14 @@ const CUSHION_BLOCKS_MAX = 40;
 /** Pauses shorter than this are part of speaking. */
 const QUIET_SECONDS = 0.25;
 const QUEUE_SECONDS_MAX = 900;
+/** Of a live stream, so much may wait before quiet chunks are left out. */
+const LIVE_SECONDS_MAX = 0.24;
+/** A live stream is heard from here on, about -46 dB. */
+const QUIET_PEAK = 0.005;
 
 class PlaybackProcessor extends AudioWorkletProcessor {
   readonly #inputHz: number;
+  readonly #isLive: boolean;
   readonly #slope: number = 1 / (SLOPE_SECONDS * sampleRate);
   #chunks: Chunk[] = [];
   /** Where the next output sample lies in the first chunk, in input samples; between two of them. */
@@ -46,9 +52,10 @@ class PlaybackProcessor extends AudioWorkletProcessor {
   #waitedBlocks = 0;
   #quietSamples = 0;
 
-  constructor(options: { readonly processorOptions: { readonly inputHz: number } }) {
+  constructor(options: { readonly processorOptions: { readonly inputHz: number; readonly isLive?: boolean } }) {
     super();
     this.#inputHz = options.processorOptions.inputHz;
+    this.#isLive = options.processorOptions.isLive === true;
     this.port.onmessage = ({ data }: MessageEvent<Command>) => {
       if (data.type === "push") this.#push(data);
       else if (this.#queuedSamples > 0 || this.#isPlaying) this.#isCutting = true;
@@ -63,13 +70,15 @@ class PlaybackProcessor extends AudioWorkletProcessor {
     }
     for (let i = 0; i < output.length; i++) output[i] = this.#next();
     if (this.#isCutting && this.#gain === 0) this.#cut();
-    this.#report(output.length);
+    this.#report(output);
     return true;
   }
 
   #push({ itemId, samples }: Chunk): void {
     if (this.#isCutting) this.#cut();
     if (this.#queuedSamples + samples.length > QUEUE_SECONDS_MAX * this.#inputHz) return;
+    const isBehind = this.#isLive && this.#queuedSamples > LIVE_SECONDS_MAX * this.#inputHz;
+    if (isBehind && isQuiet(samples)) return;
     this.#chunks.push({ itemId, samples });
     this.#queuedSamples += samples.length;
   }
@@ -129,13 +138,18 @@ class PlaybackProcessor extends AudioWorkletProcessor {
     this.#quietSamples = QUIET_SECONDS * sampleRate;
   }
 
-  #report(blockSamples: number): void {
-    this.#quietSamples = this.#isFlowing ? 0 : this.#quietSamples + blockSamples;
-    const isPlaying = this.#isFlowing || (this.#isPlaying && this.#quietSamples < QUIET_SECONDS * sampleRate);
+  #report(block: Float32Array): void {
+    const isHeard = this.#isLive ? !isQuiet(block) : this.#isFlowing;
+    this.#quietSamples = isHeard ? 0 : this.#quietSamples + block.length;
+    const isPlaying = isHeard || (this.#isPlaying && this.#quietSamples < QUIET_SECONDS * sampleRate);
     if (isPlaying === this.#isPlaying) return;
     this.#isPlaying = isPlaying;
     this.port.postMessage({ type: "playing", isPlaying });
   }
+}
+
+function isQuiet(samples: Float32Array): boolean {
+  return samples.every((sample) => Math.abs(sample) < QUIET_PEAK);
 }
 
 registerProcessor("playback", PlaybackProcessor);

@@ -22,7 +22,8 @@ export class ProblemPanel {
   show(problem: Problem): void {
     clearInterval(this.#timer);
     element("problem-title").textContent = problem.title;
-    element("problem-advice").textContent = problem.advice;
+    const isTypingOffered = problem.actions.includes("type");
+    element("problem-advice").textContent = problem.advice + (isTypingOffered ? " You can also type." : "");
     const buttons = problem.actions.map((action, index) => {
       const button = make("button", index === 0 ? "primary" : "quiet", LABELS[action]);
       button.type = "button";

@@ -32,16 +32,16 @@ export function microphoneProblem(error: unknown): Problem {
   if (name === "NotAllowedError" || name === "SecurityError") {
     return problem(
       "The microphone is blocked",
-      "Allow it for this page, by the icon beside the address, then try again. You can also type.",
+      "Allow it for this page, by the icon beside the address, then try again.",
       ["retry", "type"],
     );
   }
   if (name === "NotFoundError" || name === "OverconstrainedError") {
-    return problem(
-      "No microphone was found",
-      "Connect one, or choose another in the settings, then try again. You can also type.",
-      ["retry", "settings", "type"],
-    );
+    return problem("No microphone was found", "Connect one, or choose another in the settings, then try again.", [
+      "retry",
+      "settings",
+      "type",
+    ]);
   }
   if (name === "NotReadableError" || name === "AbortError") {
     return problem(
@@ -106,9 +106,26 @@ export function refusal(code: string, message: string, retrySeconds: number | nu
   return problem("The server refused the call", message === "" ? code : message, ["retry", "dismiss"]);
 }
 
+/** Why a full-duplex session ends: its error codes, and two that close codes stand for. */
+export function duplexProblem(code: string, message: string): Problem {
+  if (code === "session_initialization_failed") {
+    return problem("The settings were refused", message, ["settings", "retry"]);
+  }
+  if (code === "inference_error") return problem("The session has ended", message, ["retry", "dismiss"]);
+  if (code === "model_failed") {
+    return problem("The model failed", "The server's log says why.", ["retry", "dismiss"]);
+  }
+  return refusal(code, message, null);
+}
+
 /** A call that ran and broke off. */
-export const connectionLost = (retrySeconds: number): Problem =>
-  problem("The connection was lost", "Your conversation is kept.", ["retry", "dismiss"], retrySeconds);
+export const connectionLost = (retrySeconds: number, isKept: boolean): Problem =>
+  problem(
+    "The connection was lost",
+    isKept ? "Your conversation is kept." : "The next session begins anew.",
+    ["retry", "dismiss"],
+    retrySeconds,
+  );
 
 export const connectionGone: Problem = problem(
   "The connection was lost",

@@ -5,6 +5,8 @@ import { element, make } from "./page.ts";
 export interface Settings {
   readonly voice: string;
   readonly instructions: string;
+  /** Of a full-duplex model: the same seed, instructions and audio give the same answer. */
+  readonly seed: number;
   readonly turns: "semantic" | "silence" | "push";
   readonly transport: "webrtc" | "websocket";
   readonly deviceId: string;
@@ -14,6 +16,7 @@ export interface Settings {
 const DEFAULTS: Settings = {
   voice: "",
   instructions: "",
+  seed: 0,
   turns: "semantic",
   transport: "webrtc",
   deviceId: "",
@@ -27,10 +30,12 @@ export class SettingsDialog {
   readonly #voice = element<HTMLSelectElement>("voice");
   readonly #device = element<HTMLSelectElement>("device");
   readonly #onChange: (settings: Settings, before: Settings) => void;
+  readonly #voices: () => Promise<readonly string[]>;
   #settings: Settings = load();
 
-  constructor(onChange: (settings: Settings, before: Settings) => void) {
+  constructor(onChange: (settings: Settings, before: Settings) => void, voices: () => Promise<readonly string[]>) {
     this.#onChange = onChange;
+    this.#voices = voices;
     element("open-settings").addEventListener("click", () => this.open());
     this.#dialog.addEventListener("close", () => this.#read());
     // A click beside the dialog closes it, as its form would.
@@ -59,12 +64,8 @@ export class SettingsDialog {
 
   /** The voices of the server, as far as it tells. */
   async #offerVoices(): Promise<void> {
-    const { key, voice } = this.#settings;
-    const headers = key === "" ? {} : { Authorization: `Bearer ${key}` };
-    const response = await fetch("/v1/voices", { headers }).catch(() => null);
-    if (response === null || !response.ok) return;
-    const { data } = (await response.json()) as { data: { id: string }[] };
-    offer(this.#voice, voice, [["", "Default"], ...data.map(({ id }) => [id, id] as const)]);
+    const voices = await this.#voices();
+    offer(this.#voice, this.#settings.voice, [["", "Default"], ...voices.map((id) => [id, id] as const)]);
   }
 
   async #offerMicrophones(): Promise<void> {
@@ -74,10 +75,11 @@ export class SettingsDialog {
   }
 
   #write(): void {
-    const { voice, instructions, turns, transport, deviceId, key } = this.#settings;
+    const { voice, instructions, seed, turns, transport, deviceId, key } = this.#settings;
     offer(this.#voice, voice, [["", "Default"]]);
     offer(this.#device, deviceId, [["", "System default"]]);
     element<HTMLTextAreaElement>("instructions").value = instructions;
+    element<HTMLInputElement>("seed").value = String(seed);
     element<HTMLInputElement>("key").value = key;
     (this.#form.elements.namedItem("turns") as RadioNodeList).value = turns;
     (this.#form.elements.namedItem("transport") as RadioNodeList).value = transport;
@@ -87,6 +89,7 @@ export class SettingsDialog {
     this.change({
       voice: this.#voice.value,
       instructions: element<HTMLTextAreaElement>("instructions").value.trim(),
+      seed: Math.max(0, Math.trunc(Number(element<HTMLInputElement>("seed").value)) || 0),
       turns: (this.#form.elements.namedItem("turns") as RadioNodeList).value as Settings["turns"],
       transport: (this.#form.elements.namedItem("transport") as RadioNodeList).value as Settings["transport"],
       deviceId: this.#device.value,

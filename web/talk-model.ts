@@ -2,7 +2,8 @@
 
 export type ServerEvent = { readonly type: string } & Readonly<Record<string, unknown>>;
 
-export type Speaker = "you" | "assistant";
+/** `function`: what a full-duplex model says on its channel for tools. */
+export type Speaker = "you" | "assistant" | "function";
 
 export interface Caption {
   readonly itemId: string;
@@ -24,12 +25,29 @@ export interface TurnLatency {
 
 export type Phase = "listening" | "hearing" | "thinking" | "speaking";
 
+/** What the page shows of a session, whatever its dialect. */
+export interface Conversation {
+  readonly captions: readonly Caption[];
+  readonly turns: readonly TurnLatency[];
+  readonly phase: Phase;
+  readonly isPlaying: boolean;
+  /** The running response, null if there is none. */
+  readonly responseId: string | null;
+  /** Takes a server event; returns the item whose heard part should be asked for, if any. */
+  apply(event: ServerEvent, nowMs: number): { readonly retrieve: string } | null;
+  /** The user has finished: by silence, by letting go of the button, or by sending text. */
+  turnEnded(nowMs: number): void;
+  /** The assistant can be heard, or no longer. */
+  setPlaying(isPlaying: boolean, nowMs: number): void;
+  /** The session is over; nothing is open any more. */
+  disconnected(): void;
+}
+
 const CAPTIONS_MAX = 400;
 
-export class TalkModel {
+export class TalkModel implements Conversation {
   readonly captions: Caption[] = [];
   readonly turns: TurnLatency[] = [];
-  /** The running response, null if there is none. */
   responseId: string | null = null;
   #isHearing = false;
   #isPlaying = false;
@@ -45,7 +63,6 @@ export class TalkModel {
     return this.#isPlaying;
   }
 
-  /** Takes a server event; returns the item whose heard part should be asked for, if any. */
   apply(event: ServerEvent, nowMs: number): { readonly retrieve: string } | null {
     switch (event.type) {
       case "input_audio_buffer.speech_started":
@@ -71,20 +88,17 @@ export class TalkModel {
     return null;
   }
 
-  /** The user has finished: by silence, by letting go of the button, or by sending text. */
   turnEnded(nowMs: number): void {
     this.#isHearing = false;
     this.#isWaiting = true;
     this.turns.push({ startMs: nowMs, transcriptMs: null, firstWordMs: null, firstSoundMs: null });
   }
-  /** The assistant can be heard, or no longer. */
   setPlaying(isPlaying: boolean, nowMs: number): void {
     this.#isPlaying = isPlaying;
     if (isPlaying) this.#isWaiting = false;
     const turn = this.turns.at(-1);
     if (isPlaying && turn !== undefined) turn.firstSoundMs ??= nowMs - turn.startMs;
   }
-  /** The session is over; nothing is open any more. */
   disconnected(): void {
     this.responseId = null;
     this.#isHearing = this.#isPlaying = this.#isWaiting = false;

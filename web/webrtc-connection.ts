@@ -9,6 +9,7 @@ import {
 } from "./connection.ts";
 import { Meter } from "./meter.ts";
 import { mediaBlocked, type Problem, TalkFailure } from "./problems.ts";
+import { apiUrl, authorization } from "./server.ts";
 import type { ServerEvent } from "./talk-model.ts";
 
 const CONNECT_MS_MAX = 10_000;
@@ -59,8 +60,8 @@ class WebRtcConnection implements RealtimeConnection {
     const body = new FormData();
     body.set("sdp", this.#peer.localDescription?.sdp ?? "");
     body.set("session", JSON.stringify(session));
-    const headers = key === "" ? {} : { Authorization: `Bearer ${key}` };
-    const response = await fetch("/v1/realtime/calls", { method: "POST", body, headers, signal }).catch((error) => {
+    const request = { method: "POST", body, headers: authorization(key), signal };
+    const response = await fetch(apiUrl("v1/realtime/calls"), request).catch((error) => {
       throw unreachable(error);
     });
     if (!response.ok) throw await readRefusal(response);
@@ -135,8 +136,7 @@ class WebRtcConnection implements RealtimeConnection {
   }
 
   #hangUp(path: string): void {
-    const { key } = this.#options;
-    const headers = key === "" ? {} : { Authorization: `Bearer ${key}` };
+    const headers = authorization(this.#options.key);
     void fetch(`${path}/hangup`, { method: "POST", headers, keepalive: true }).catch(() => {});
   }
 }

@@ -1,17 +1,15 @@
 /** Everything in one WebSocket: the microphone as base64 events, the assistant's voice played by a worklet. */
-import {
-  type ClientEvent,
-  type ConnectionOptions,
-  fatalProblem,
-  type RealtimeConnection,
-  unreachable,
-} from "./connection.ts";
-import { Meter } from "./meter.ts";
+import { Capture } from "./capture.ts";
+import { type ClientEvent, type ConnectionOptions, fatalProblem, type RealtimeConnection } from "./connection.ts";
+import { fromBase64, toBase64 } from "./pcm.ts";
+import { Playback } from "./playback.ts";
 import { type Problem, serverAway, TalkFailure } from "./problems.ts";
+import { realtimeSocket } from "./server.ts";
 import type { ServerEvent } from "./talk-model.ts";
 
 /** PCM16 mono, both ways. */
 export const WIRE_HZ = 24_000;
+const CHUNK_MS = 20;
 const CONNECT_MS_MAX = 10_000;
 
 export async function openWebSocket(options: ConnectionOptions): Promise<RealtimeConnection> {
@@ -28,11 +26,8 @@ export async function openWebSocket(options: ConnectionOptions): Promise<Realtim
 class WebSocketConnection implements RealtimeConnection {
   readonly #options: ConnectionOptions;
   readonly #socket: WebSocket;
-  #capture: AudioWorkletNode | null = null;
-  #captureContext: AudioContext | null = null;
-  #player: AudioWorkletNode | null = null;
-  #input: Meter | null = null;
-  #output: Meter | null = null;
+  #capture: Capture | null = null;
+  #playback: Playback | null = null;
   #isMicrophoneOn = true;
   #isClosed = false;
   #isOpen = false;
@@ -40,15 +35,12 @@ class WebSocketConnection implements RealtimeConnection {
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
-    const url = new URL("/v1/realtime", location.href);
-    url.protocol = url.protocol.replace("http", "ws");
-    const key = options.key === "" ? [] : [`openai-insecure-api-key.${options.key}`];
-    this.#socket = new WebSocket(url, ["realtime", ...key]);
+    this.#socket = realtimeSocket(options.key);
   }
 
   async open(): Promise<void> {
     // The worklets load while the socket connects.
-    await Promise.all([this.#created(), this.#startPlayer()]);
+    await Promise.all([this.#created(), this.#startPlayback()]);
     this.send({ type: "session.update", session: this.#options.session });
     if (this.#options.microphone !== null) await this.#startCapture(this.#options.microphone);
   }
@@ -62,20 +54,19 @@ class WebSocketConnection implements RealtimeConnection {
     this.#isMicrophoneOn = isOn;
   }
   silence(): void {
-    this.#player?.port.postMessage({ type: "clear" });
+    this.#playback?.clear();
   }
   inputLevel(): number {
-    return this.#isMicrophoneOn ? (this.#input?.level() ?? 0) : 0;
+    return this.#isMicrophoneOn ? (this.#capture?.level() ?? 0) : 0;
   }
   outputLevel(): number {
-    return this.#output?.level() ?? 0;
+    return this.#playback?.level() ?? 0;
   }
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#capture?.disconnect();
-    this.#player?.disconnect();
-    void this.#captureContext?.close();
+    this.#capture?.close();
+    this.#playback?.close();
     this.#socket.close(1000);
   }
 
@@ -104,32 +95,23 @@ class WebSocketConnection implements RealtimeConnection {
   #receive(event: ServerEvent): void {
     this.#fatal = fatalProblem(event) ?? this.#fatal;
     if (event.type === "response.output_audio.delta") {
-      const samples = fromBase64(String(event["delta"]));
-      this.#player?.port.postMessage({ type: "push", itemId: event["item_id"], samples }, [samples.buffer]);
+      this.#playback?.push(String(event["item_id"]), fromBase64(String(event["delta"])));
     }
     // Whoever interrupts wants quiet at once; the server's cancellation is on its way.
     if (event.type === "input_audio_buffer.speech_started") this.silence();
     this.#options.listener.received(event);
   }
 
-  async #startPlayer(): Promise<void> {
+  async #startPlayback(): Promise<void> {
     const { audio, listener } = this.#options;
-    await audio.audioWorklet.addModule(new URL("./playback-worklet.js", import.meta.url)).catch((error) => {
-      throw unreachable(error);
+    const playback = await Playback.open(audio, {
+      inputHz: WIRE_HZ,
+      isLive: false,
+      playing: (isPlaying) => listener.playing(isPlaying),
+      cleared: (itemId, playedMs) => this.#truncate(itemId, playedMs),
     });
-    if (this.#isClosed) return;
-    const player = new AudioWorkletNode(audio, "playback", {
-      numberOfInputs: 0,
-      outputChannelCount: [1],
-      processorOptions: { inputHz: WIRE_HZ },
-    });
-    player.connect(audio.destination);
-    player.port.onmessage = ({ data }: MessageEvent<PlayerMessage>) => {
-      if (data.type === "playing") listener.playing(data.isPlaying);
-      else this.#truncate(data.itemId, data.playedMs);
-    };
-    this.#player = player;
-    this.#output = new Meter(player);
+    if (this.#isClosed) playback.close();
+    else this.#playback = playback;
   }
 
   #truncate(itemId: string, playedMs: number): void {
@@ -142,21 +124,15 @@ class WebSocketConnection implements RealtimeConnection {
   }
 
   async #startCapture(microphone: MediaStream): Promise<void> {
-    const context = captureContext(microphone);
-    this.#captureContext = context;
-    await context.audioWorklet.addModule(new URL("./capture-worklet.js", import.meta.url));
-    if (this.#isClosed) return;
-    const source = context.createMediaStreamSource(microphone);
-    const capture = new AudioWorkletNode(context, "capture", {
-      numberOfOutputs: 0,
-      processorOptions: { outputHz: WIRE_HZ },
+    const capture = await Capture.open(microphone, {
+      outputHz: WIRE_HZ,
+      chunkMs: CHUNK_MS,
+      heard: (chunk) => {
+        if (this.#isMicrophoneOn) this.send({ type: "input_audio_buffer.append", audio: toBase64(chunk) });
+      },
     });
-    capture.port.onmessage = ({ data }: MessageEvent<Int16Array<ArrayBuffer>>) => {
-      if (this.#isMicrophoneOn) this.send({ type: "input_audio_buffer.append", audio: toBase64(data) });
-    };
-    source.connect(capture);
-    this.#capture = capture;
-    this.#input = new Meter(source);
+    if (this.#isClosed) capture.close();
+    else this.#capture = capture;
   }
 
   #lose(): void {
@@ -164,31 +140,4 @@ class WebSocketConnection implements RealtimeConnection {
     this.close();
     this.#options.listener.lost(this.#fatal);
   }
-}
-
-type PlayerMessage =
-  | { readonly type: "playing"; readonly isPlaying: boolean }
-  | { readonly type: "cleared"; readonly itemId: string; readonly playedMs: number };
-
-/** A context at the wire's rate, so that the browser resamples; some take only the microphone's own rate. */
-function captureContext(microphone: MediaStream): AudioContext {
-  const context = new AudioContext({ sampleRate: WIRE_HZ, latencyHint: "interactive" });
-  try {
-    context.createMediaStreamSource(microphone).disconnect();
-    return context;
-  } catch {
-    void context.close();
-    return new AudioContext({ latencyHint: "interactive" });
-  }
-}
-
-function toBase64(samples: Int16Array<ArrayBuffer>): string {
-  const bytes = new Uint8Array(samples.buffer, samples.byteOffset, samples.byteLength);
-  return btoa(String.fromCharCode(...bytes));
-}
-
-function fromBase64(text: string): Float32Array<ArrayBuffer> {
-  const bytes = Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
-  const view = new DataView(bytes.buffer);
-  return Float32Array.from({ length: bytes.length >> 1 }, (_, i) => view.getInt16(2 * i, true) / 32_768);
 }

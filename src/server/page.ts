@@ -32,7 +32,7 @@ interface PageFile {
   readonly etag: string;
 }
 
-/** `/`, its scripts and styles, and `GET /v1/voices`. */
+/** `/`, its scripts and styles, `GET /v1/capabilities` and `GET /v1/voices`. */
 export function pageRoutes(directory: string = WEB_DIRECTORY): RouteGroup {
   const files = new Map([...readFiles(directory, ""), ...readFiles(directory, "dist/")]);
   const index = files.get("/index.html");
@@ -44,6 +44,21 @@ export function pageRoutes(directory: string = WEB_DIRECTORY): RouteGroup {
         return c.req.header("If-None-Match") === etag ? c.body(null, 304, headers) : c.body(body, 200, headers);
       });
     }
+    route(app, "/v1/capabilities", {
+      GET: (c) => {
+        const { turnTaking, acceptsText, inputHz, outputHz, voices } = readiness.engine().capabilities;
+        const isDuplex = turnTaking === "model";
+        return c.json({
+          object: "capabilities",
+          dialect: isDuplex ? "voicechat" : "openai",
+          transports: isDuplex ? ["websocket"] : ["webrtc", "websocket"],
+          accepts_text: acceptsText,
+          input_hz: inputHz,
+          output_hz: outputHz,
+          voices,
+        });
+      },
+    });
     route(app, "/v1/voices", {
       GET: (c) => {
         const { voices } = readiness.engine().capabilities;

@@ -28,6 +28,12 @@ export function voiceChatSessions(options: VoiceChatSessionsOptions): SessionMak
   const pace = unsentBytesMax === undefined ? {} : { unsentBytesMax };
   return (engine: () => Engine, observer) => ({
     connect(transport): RunningSession {
+      if (transport.kind === "webrtc") {
+        throw new ClientError(
+          "not_implemented",
+          "A full-duplex model talks over a WebSocket at /v1/realtime, not WebRTC.",
+        );
+      }
       const connection = new DuplexConnection({
         transport,
         engine: engine(),

@@ -1,0 +1,158 @@
+/** A full-duplex session: 80 ms up, 80 ms down, silence included, over one WebSocket. See docs/voicechat-protocol.md. */
+import { Capture } from "./capture.ts";
+import type { ClientEvent, ConnectionOptions, RealtimeConnection } from "./connection.ts";
+import { fromBase64, toBase64 } from "./pcm.ts";
+import { Playback } from "./playback.ts";
+import { duplexProblem, type Problem, serverAway, TalkFailure } from "./problems.ts";
+import { realtimeSocket, type ServerFacts } from "./server.ts";
+import type { ServerEvent } from "./talk-model.ts";
+
+const FRAME_MS = 80;
+const CONNECT_MS_MAX = 10_000;
+/** The prompt is taken in before the session is ready. */
+const CONFIGURE_MS_MAX = 60_000;
+/** Answers that come later than this are no conversation. */
+const BEHIND_MS = 2000;
+
+export async function openVoiceChat(options: ConnectionOptions, facts: ServerFacts): Promise<RealtimeConnection> {
+  const connection = new VoiceChatConnection(options, facts);
+  try {
+    await connection.open();
+    return connection;
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
+}
+
+class VoiceChatConnection implements RealtimeConnection {
+  readonly #options: ConnectionOptions;
+  readonly #facts: ServerFacts;
+  readonly #socket: WebSocket;
+  readonly #waiting = new Map<string, () => void>();
+  #capture: Capture | null = null;
+  #playback: Playback | null = null;
+  #isMicrophoneOn = true;
+  #isClosed = false;
+  #isOpen = false;
+  #fatal: Problem | null = null;
+  /** Frames sent and not answered. */
+  #pendingFrames = 0;
+  #isSlow = false;
+
+  constructor(options: ConnectionOptions, facts: ServerFacts) {
+    this.#options = options;
+    this.#facts = facts;
+    this.#socket = realtimeSocket(options.key);
+    this.#socket.addEventListener("message", ({ data }) => this.#receive(JSON.parse(data) as ServerEvent));
+    this.#socket.addEventListener("close", ({ code }) => this.#lose(code));
+  }
+
+  async open(): Promise<void> {
+    await Promise.all([this.#until("session.created", CONNECT_MS_MAX), this.#startPlayback()]);
+    const ready = this.#until("session.updated", CONFIGURE_MS_MAX);
+    this.send({ type: "session.update", session: this.#options.session });
+    await ready;
+    this.#isOpen = true;
+    if (this.#options.microphone !== null) await this.#startCapture(this.#options.microphone);
+  }
+
+  send(event: ClientEvent): void {
+    if (this.#socket.readyState !== WebSocket.OPEN) return;
+    this.#options.listener.sent(event);
+    this.#socket.send(JSON.stringify(event));
+  }
+  setMicrophone(isOn: boolean): void {
+    this.#isMicrophoneOn = isOn;
+  }
+  silence(): void {
+    this.#playback?.clear();
+  }
+  inputLevel(): number {
+    return this.#isMicrophoneOn ? (this.#capture?.level() ?? 0) : 0;
+  }
+  outputLevel(): number {
+    return this.#playback?.level() ?? 0;
+  }
+  close(): void {
+    if (this.#isClosed) return;
+    this.send({ type: "session.cancel" });
+    this.#isClosed = true;
+    this.#capture?.close();
+    this.#playback?.close();
+    this.#socket.close(1000);
+  }
+
+  /** Resolves with the event of this type. @throws {TalkFailure} when it does not come. */
+  #until(type: string, msMax: number): Promise<void> {
+    const { signal } = this.#options;
+    return new Promise((resolve, reject) => {
+      const fail = (): void => reject(new TalkFailure(this.#fatal ?? serverAway));
+      const timer = setTimeout(fail, msMax);
+      signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+      this.#socket.addEventListener("close", fail);
+      this.#waiting.set(type, () => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
+
+  #receive(event: ServerEvent): void {
+    if (event.type === "response.audio.delta") this.#play(String(event["delta"]));
+    this.#options.listener.received(event);
+    this.#waiting.get(event.type)?.();
+    if (event.type !== "error") return;
+    const { code, message } = event["error"] as { code: string; message: string };
+    this.#fatal = duplexProblem(code, message);
+    // Audio that was not taken is a hole in the timeline: there is no going on.
+    this.#socket.close(1000);
+  }
+
+  #play(delta: string): void {
+    this.#pendingFrames -= 1;
+    this.#playback?.push("", fromBase64(delta));
+  }
+
+  async #startPlayback(): Promise<void> {
+    const { audio, listener } = this.#options;
+    const playback = await Playback.open(audio, {
+      inputHz: this.#facts.outputHz,
+      isLive: true,
+      playing: (isPlaying) => listener.playing(isPlaying),
+    });
+    if (this.#isClosed) playback.close();
+    else this.#playback = playback;
+  }
+
+  async #startCapture(microphone: MediaStream): Promise<void> {
+    const capture = await Capture.open(microphone, {
+      outputHz: this.#facts.inputHz,
+      chunkMs: FRAME_MS,
+      heard: (chunk) => this.#append(chunk),
+    });
+    if (this.#isClosed) capture.close();
+    else this.#capture = capture;
+  }
+
+  /** Time goes on while the microphone is off: silence is part of what is sent. */
+  #append(chunk: Int16Array<ArrayBuffer>): void {
+    if (!this.#isMicrophoneOn) chunk.fill(0);
+    this.send({ type: "input_audio_buffer.append", audio: toBase64(chunk), sample_rate: this.#facts.inputHz });
+    this.#pendingFrames += 1;
+    const behindMs = this.#pendingFrames * FRAME_MS;
+    if (behindMs < BEHIND_MS || this.#isSlow) return;
+    this.#isSlow = true;
+    this.#options.listener.note(
+      "The model is slower than speech on this machine: its answers come later and later. A smaller or quantized checkpoint may keep up.",
+    );
+  }
+
+  #lose(code: number): void {
+    const byCode = { 1011: "model_failed", 1012: "server_draining", 1013: "server_busy" }[code];
+    if (byCode !== undefined) this.#fatal ??= duplexProblem(byCode, "");
+    if (this.#isClosed || !this.#isOpen) return;
+    this.close();
+    this.#options.listener.lost(this.#fatal);
+  }
+}
