@@ -1,6 +1,4 @@
 import { describe, expect, it } from "vitest";
-import type { LlmPart } from "../../../src/engines/cascade/llm/llm.ts";
-import type { ToolDefinition } from "../../../src/engines/engine.ts";
 import { audio, END, Gate, openScripted, REQUEST, type ScriptedSession, SETTINGS, says, settle } from "./scripted.ts";
 
 const spoken = (session: ScriptedSession): string =>
@@ -8,18 +6,6 @@ const spoken = (session: ScriptedSession): string =>
     .of("response.speech")
     .map(({ text }) => text)
     .join("");
-
-const _WEATHER: ToolDefinition = {
-  name: "get_weather",
-  description: "The weather of a city",
-  parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
-};
-
-const _call = (argumentsJson: string, name = "get_weather", callId = "call_1"): LlmPart[] => [
-  { type: "tool.started", callId, name },
-  { type: "tool.delta", callId, delta: argumentsJson },
-  { type: "tool.completed", callId, name, argumentsJson },
-];
 
 describe("a head start", () => {
   const SPEECH = 0.9;
