@@ -60,21 +60,21 @@ export class OptionGroup {
     return this.#option(url.nullable(), "text", null, description, "URL", facts);
   }
   integer(value: number, range: readonly [number, number], description: string, facts: Facts = {}): Option<number> {
-    const schema = z.int().min(range[0]).max(range[1]);
+    const schema = wholeNumber(range);
     return this.#option(schema, "number", value, description, "N", facts);
   }
   /** A whole number that may be absent. */
   maybeInteger(range: readonly [number, number], description: string, facts: Facts = {}): Option<number | null> {
-    const schema = z.int().min(range[0]).max(range[1]).nullable();
+    const schema = wholeNumber(range).nullable();
     return this.#option(schema, "number", null, description, "N", facts);
   }
   number(value: number, range: readonly [number, number], description: string, facts: Facts = {}): Option<number> {
-    const schema = z.number().min(range[0]).max(range[1]);
+    const schema = anyNumber(range);
     return this.#option(schema, "number", value, description, "X", facts);
   }
   /** A number that may be absent. */
   maybeNumber(range: readonly [number, number], description: string, facts: Facts = {}): Option<number | null> {
-    const schema = z.number().min(range[0]).max(range[1]).nullable();
+    const schema = anyNumber(range).nullable();
     return this.#option(schema, "number", null, description, "X", facts);
   }
   boolean(value: boolean, description: string, facts: Facts = {}): Option<boolean> {
@@ -113,6 +113,16 @@ export class OptionGroup {
       short: facts.short ?? null,
     };
   }
+}
+
+function wholeNumber([min, max]: readonly [number, number]): z.ZodNumber {
+  const error = `expected a whole number from ${min} to ${max}`;
+  return z.int({ error }).min(min, { error }).max(max, { error });
+}
+
+function anyNumber([min, max]: readonly [number, number]): z.ZodNumber {
+  const error = `expected a number from ${min} to ${max}`;
+  return z.number({ error }).min(min, { error }).max(max, { error });
 }
 
 /** `sessionsMax` -> `sessions-max`. */
