@@ -3,7 +3,9 @@ import { element, make } from "./page.ts";
 import type { TurnLatency } from "./talk-model.ts";
 
 const EVENTS_MAX = 500;
-const AUDIO_TYPES = ["input_audio_buffer.append", "response.output_audio.delta"];
+const AUDIO_TYPES = ["input_audio_buffer.append", "response.output_audio.delta", "response.audio.delta"];
+/** A full-duplex session sends audio both ways at once, with text between. */
+const RUN_ROWS = 4;
 /** Audio is long and says nothing to the eye. */
 const BASE64_SHOWN_MAX = 64;
 
@@ -54,8 +56,8 @@ export class Details {
 
   /** Audio comes fifty times a second: a run of it is one row with a count. */
   add(direction: Direction, event: { readonly type: string }): void {
-    const last = this.#entries.at(-1);
-    if (last !== undefined && AUDIO_TYPES.includes(event.type) && last.event.type === event.type) {
+    const last = this.#entries.slice(-RUN_ROWS).findLast((entry) => entry.event.type === event.type);
+    if (last !== undefined && AUDIO_TYPES.includes(event.type)) {
       last.count += 1;
       last.summary.dataset["count"] = `× ${last.count}`;
       return;
