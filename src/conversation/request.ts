@@ -4,7 +4,7 @@ import type { ConversationItem, EngineCapabilities, ResponseRequest } from "../e
 import { ClientError } from "../errors.ts";
 import type { ResponseOptions } from "./commands.ts";
 import { type Item, type Items, toEngineItem } from "./items.ts";
-import { refuseTools, type SessionSettings } from "./settings.ts";
+import { refuseTools, responseWishes, type SessionSettings } from "./settings.ts";
 
 const CONTINUE = "Your last answer was cut off by a noise, not by the user. Continue it from where it stopped.";
 
@@ -14,21 +14,9 @@ export function requestOf(
   settings: SessionSettings,
   continues: boolean,
 ): ResponseRequest {
-  const { voice, speed, tools, toolChoice, parallelToolCalls, outputTokensMax, truncation } = settings;
-  return {
-    responseId,
-    items,
-    instructions: continues ? `${settings.instructions}\n\n${CONTINUE}`.trim() : settings.instructions,
-    modalities: [settings.modality],
-    voice,
-    speed,
-    tools,
-    toolChoice,
-    parallelToolCalls,
-    temperature: null,
-    outputTokensMax,
-    truncation,
-  };
+  const wishes = responseWishes(settings);
+  const instructions = continues ? `${wishes.instructions}\n\n${CONTINUE}`.trim() : wishes.instructions;
+  return { ...wishes, responseId, items, instructions };
 }
 
 /** The conversation, or the response's own input with its references looked up. */

@@ -230,7 +230,7 @@ export function engineSettings(settings: SessionSettings, seed = 0): EngineSetti
 }
 
 /** What a response of these settings asks of the engine. */
-function responseWishes(settings: SessionSettings): ResponseWishes {
+export function responseWishes(settings: SessionSettings): ResponseWishes {
   const { instructions, modality, voice, speed, tools, toolChoice, parallelToolCalls } = settings;
   const { outputTokensMax, truncation } = settings;
   return {
