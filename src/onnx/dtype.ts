@@ -22,5 +22,8 @@ export const DTYPES: Readonly<Record<DType, DTypeFacts>> = {
 export const isFloat = (dtype: DType): boolean =>
   dtype === "f32" || dtype === "f16" || dtype === "bf16" || dtype === "f64";
 
+/** What ONNX takes as indices. */
+export const isIndex = (dtype: DType): boolean => dtype === "i32" || dtype === "i64";
+
 export const isInteger = (dtype: DType): boolean =>
   dtype === "i8" || dtype === "u8" || dtype === "i32" || dtype === "i64";

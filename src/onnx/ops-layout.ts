@@ -7,11 +7,14 @@ import { apply, constant, type Dim, fault, type Shape, type Value } from "./valu
  * finds there, and -1 is computed when all else is numbers.
  */
 export function reshape(x: Value, shape: Shape): Value {
+  const isSize = (size: Dim): boolean =>
+    typeof size === "string" || size === -1 || (Number.isInteger(size) && size > 0);
+  if (!shape.every(isSize)) fault("Reshape", [x], `[${shape}] is not a shape of positive sizes`);
   const open = shape.filter((size) => typeof size === "string" || size === -1).length;
   if (open > 1) fault("Reshape", [x], `to [${shape}] leaves more than one size open`);
   const from = elementCount(x.shape);
   const known = shape.reduce<number>(
-    (product, size) => (typeof size === "number" && size > 0 ? product * size : product),
+    (product, size) => (typeof size === "number" && size !== -1 ? product * size : product),
     1,
   );
   if (from !== null && (open === 0 ? known !== from : from % known !== 0))
@@ -40,6 +43,8 @@ export function transpose(x: Value, order?: readonly number[]): Value {
 export function unsqueeze(x: Value, ...axes: readonly number[]): Value {
   const rank = x.rank + axes.length;
   const at = axes.map((axis) => (axis < 0 ? axis + rank : axis)).sort((a, b) => a - b);
+  if (new Set(at).size !== at.length || at.some((axis) => !Number.isInteger(axis) || axis < 0 || axis >= rank))
+    fault("Unsqueeze", [x], `[${axes}] are not places of ${rank} axes`);
   const shape = [...x.shape];
   for (const axis of at) shape.splice(axis, 0, 1);
   return apply("Unsqueeze", [x, constant(at, "i64")], {}, [{ dtype: x.dtype, shape }])[0] as Value;
@@ -71,6 +76,8 @@ export function concat(values: readonly Value[], axis: number): Value {
 export function split(x: Value, sizes: readonly number[], axis: number): Value[] {
   const at = axisOf("Split", x, axis);
   const whole = x.shape[at];
+  if (sizes.length === 0 || sizes.some((size) => !Number.isInteger(size) || size < 0))
+    fault("Split", [x], `[${sizes}] are not sizes`);
   const sum = sizes.reduce((total, size) => total + size, 0);
   if (typeof whole === "number" && whole !== sum) fault("Split", [x], `[${sizes}] do not add up to ${whole}`);
   const types = sizes.map((size) => ({ dtype: x.dtype, shape: withAxis(x.shape, at, size) }));
@@ -85,6 +92,7 @@ const TO_END = 2 ** 52;
  */
 export function slice(x: Value, axis: number, start: number, end: number = TO_END, step: number = 1): Value {
   const at = axisOf("Slice", x, axis);
+  if (!Number.isInteger(step) || step < 1) fault("Slice", [x], `cannot go by ${step}`);
   const size = slicedDim(x.shape[at] as Dim, start, end, step);
   if (typeof size === "number" && size < 0) fault("Slice", [x], `${start}..${end} of axis ${axis} is empty`);
   const inputs = [x, constant([start], "i64"), constant([end], "i64"), constant([at], "i64"), constant([step], "i64")];
@@ -119,7 +127,9 @@ export function pad(
   mode: "constant" | "edge" = "constant",
 ): Value {
   const at = axisOf("Pad", x, axis);
-  const shape = withAxis(x.shape, at, addDims(x.shape[at] as Dim, before + after));
+  const size = addDims(x.shape[at] as Dim, before + after);
+  if (typeof size === "number" && size < 0) fault("Pad", [x], `${before} and ${after} leave less than nothing`);
+  const shape = withAxis(x.shape, at, size);
   const inputs = [x, constant([before, after], "i64"), null, constant([at], "i64")];
   return apply("Pad", inputs, { mode }, [{ dtype: x.dtype, shape }])[0] as Value;
 }

@@ -21,19 +21,31 @@ export function conv(x: Value, weight: Value, bias: Value | null, options: ConvO
   const spatial = x.rank - 2;
   const { strides = fill(spatial, 1), dilations = fill(spatial, 1), groups = 1 } = options;
   const pads = options.pads ?? Array.from({ length: spatial }, () => [0, 0] as const);
+  requireFloats("Conv", inputs);
   if (weight.rank !== x.rank || spatial < 1) fault("Conv", inputs, "needs two axes and the spatial ones on both");
+  if ([strides, dilations, pads].some((list) => list.length !== spatial))
+    fault("Conv", inputs, `needs strides, dilations and pads of ${spatial} axes`);
   if (x.size(1) !== weight.size(1) * groups)
     fault("Conv", inputs, `${x.dim(1)} channels in ${groups} groups do not fit`);
-  if (bias !== null && bias.dim(0) !== weight.dim(0)) fault("Conv", inputs, "the bias has another size");
+  if (weight.size(0) % groups !== 0) fault("Conv", inputs, `${weight.dim(0)} outputs are not ${groups} groups`);
+  if (bias !== null && (bias.rank !== 1 || bias.dim(0) !== weight.dim(0)))
+    fault("Conv", inputs, "the bias has another size");
   const sizes = Array.from({ length: spatial }, (_, axis): Dim => {
     const [before, after] = pads[axis] as readonly [number, number];
     const reach = (dilations[axis] as number) * (weight.size(axis + 2) - 1) + 1;
     return windowDim(x.shape[axis + 2] as Dim, before + after - reach, strides[axis] as number);
   });
+  if (sizes.some((size) => typeof size === "number" && size < 1)) fault("Conv", inputs, "the kernel does not fit in");
   const attributes = { strides, dilations, group: groups, pads: onnxPads(pads) };
   return apply("Conv", inputs, attributes, [
     { dtype: x.dtype, shape: [x.shape[0] as Dim, weight.shape[0] as Dim, ...sizes] },
   ])[0] as Value;
+}
+
+function requireFloats(operator: string, inputs: readonly Value[]): void {
+  const dtype = inputs[0]?.dtype ?? "f32";
+  if (!isFloat(dtype) || inputs.some((input) => input.dtype !== dtype))
+    fault(operator, inputs, "needs floating numbers of one dtype");
 }
 
 const fill = (length: number, value: number): number[] => new Array<number>(length).fill(value);
@@ -52,6 +64,7 @@ export function softmax(x: Value, axis: number = -1): Value {
 /** (x - mean) / sqrt(variance + epsilon) * scale + bias over the last axis. */
 export function layerNormalization(x: Value, scale: Value, bias: Value | null, epsilon: number): Value {
   const inputs = bias === null ? [x, scale] : [x, scale, bias];
+  requireFloats("LayerNormalization", inputs);
   if (inputs.some((input) => input.dim(-1) !== x.dim(-1))) fault("LayerNormalization", inputs, "the last axes differ");
   return apply("LayerNormalization", inputs, { axis: -1, epsilon: { float: epsilon } }, [x.type])[0] as Value;
 }
@@ -59,6 +72,7 @@ export function layerNormalization(x: Value, scale: Value, bias: Value | null, e
 /** x / sqrt(mean(x^2) + epsilon) * scale over the last axis. */
 export function rmsNormalization(x: Value, scale: Value, epsilon: number): Value {
   const inputs = [x, scale];
+  requireFloats("SimplifiedLayerNormalization", inputs);
   if (scale.rank !== 1 || scale.dim(0) !== x.dim(-1))
     fault("SimplifiedLayerNormalization", inputs, "the last axes differ");
   const attributes = { axis: -1, epsilon: { float: epsilon }, stash_type: 1 };
@@ -105,7 +119,9 @@ export function matMulNBits(x: Value, packed: Value, scales: Value, options: Mat
   const fits =
     x.dim(-1) === columns &&
     String(packed.shape) === String([rows, blocks, (blockSize * bits) / 8]) &&
+    x.dtype === "f32" &&
     packed.dtype === "u8" &&
+    scales.dtype === "f32" &&
     String(scales.shape) === String([rows, blocks]);
   if (!fits) fault("MatMulNBits", inputs, `do not fit a matrix of ${rows} rows and ${columns} columns`);
   const attributes = { K: columns, N: rows, bits, block_size: blockSize, accuracy_level: accuracyLevel };

@@ -2,7 +2,7 @@
  * Operators that work element by element or along one axis, and matrix products. Names and meaning are ONNX's
  * (onnx/docs/Operators.md). Each checks its inputs where it is called and throws a GraphError there.
  */
-import { type DType, isFloat, isInteger } from "./dtype.ts";
+import { type DType, isFloat, isIndex } from "./dtype.ts";
 import { axisOf, broadcast, withAxis } from "./shapes.ts";
 import { apply, constant, type Dim, fault, type Value } from "./value.ts";
 
@@ -21,7 +21,7 @@ function same(operator: string, a: Operand, b: Operand): [Value, Value] {
 
 function binary(operator: string, a: Operand, b: Operand, result?: DType): Value {
   const [left, right] = same(operator, a, b);
-  if (result === undefined && left.dtype === "bool") fault(operator, [left, right], "needs numbers");
+  if (operator !== "Equal" && left.dtype === "bool") fault(operator, [left, right], "needs numbers");
   const shape = broadcast(operator, [left, right], [left.shape, right.shape]);
   return apply(operator, [left, right], {}, [{ dtype: result ?? left.dtype, shape }])[0] as Value;
 }
@@ -76,18 +76,19 @@ export const floor = (x: Value): Value => floating("Floor", x);
 /** To the nearest whole number, halves to even. */
 export const round = (x: Value): Value => floating("Round", x);
 
-function numeric(operator: string, x: Value): Value {
-  if (x.dtype === "bool") fault(operator, [x], "needs numbers");
+function signed(operator: string, x: Value): Value {
+  if (x.dtype === "bool" || x.dtype === "u8") fault(operator, [x], "needs numbers with a sign");
   return apply(operator, [x], {}, [x.type])[0] as Value;
 }
 
-export const neg = (x: Value): Value => numeric("Neg", x);
-export const abs = (x: Value): Value => numeric("Abs", x);
-export const relu = (x: Value): Value => numeric("Relu", x);
+export const neg = (x: Value): Value => signed("Neg", x);
+export const abs = (x: Value): Value => signed("Abs", x);
+export const relu = (x: Value): Value => signed("Relu", x);
 
 /** Limits to low..high; an infinite limit is none. */
 export function clip(x: Value, low: number, high: number): Value {
   if (!isFloat(x.dtype)) fault("Clip", [x], "needs floating numbers");
+  if (!(low <= high)) fault("Clip", [x], `${low} to ${high} is no range`);
   const limit = (bound: number): Value | null => (Number.isFinite(bound) ? constant(bound, x.dtype) : null);
   return apply("Clip", [x, limit(low), limit(high)], {}, [x.type])[0] as Value;
 }
@@ -133,6 +134,7 @@ export const reduceMean = (x: Value, axis: number, keep = true): Value => reduce
 export const reduceMax = (x: Value, axis: number, keep = true): Value => reduce("ReduceMax", x, axis, keep);
 
 function arg(operator: string, x: Value, axis: number, keep: boolean): Value {
+  if (x.dtype === "bool") fault(operator, [x], "needs numbers");
   const at = axisOf(operator, x, axis);
   const shape = withAxis(x.shape, at, keep ? 1 : null);
   return apply(operator, [x], { axis: at, keepdims: keep ? 1 : 0 }, [{ dtype: "i64", shape }])[0] as Value;
@@ -144,6 +146,7 @@ export const argMin = (x: Value, axis: number, keep = false): Value => arg("ArgM
 
 /** Running sum along one axis. */
 export function cumSum(x: Value, axis: number, options: { exclusive?: boolean; reverse?: boolean } = {}): Value {
+  if (x.dtype === "bool") fault("CumSum", [x], "needs numbers");
   const at = constant(axisOf("CumSum", x, axis), "i64");
   const attributes = { exclusive: options.exclusive ? 1 : 0, reverse: options.reverse ? 1 : 0 };
   return apply("CumSum", [x, at], attributes, [x.type])[0] as Value;
@@ -152,6 +155,8 @@ export function cumSum(x: Value, axis: number, options: { exclusive?: boolean; r
 /** The `count` largest along the last axis in falling order: values, and their i64 indices. */
 export function topK(x: Value, count: number, options: { largest?: boolean } = {}): [Value, Value] {
   const size = x.dim(-1);
+  if (x.dtype === "bool") fault("TopK", [x], "needs numbers");
+  if (!Number.isInteger(count) || count < 1) fault("TopK", [x], `${count} is not a count`);
   if (typeof size === "number" && count > size) fault("TopK", [x], `has no ${count} along its last axis`);
   const shape: Dim[] = withAxis(x.shape, x.rank - 1, count);
   const attributes = { axis: -1, largest: options.largest === false ? 0 : 1, sorted: 1 };
@@ -164,7 +169,7 @@ export function topK(x: Value, count: number, options: { largest?: boolean } = {
 
 /** Rows of `x` along `axis`, picked by indices of any shape. */
 export function gather(x: Value, indices: Value, axis: number = 0): Value {
-  if (!isInteger(indices.dtype)) fault("Gather", [x, indices], "the indices are not whole numbers");
+  if (!isIndex(indices.dtype)) fault("Gather", [x, indices], "the indices are not i32 or i64");
   const at = axisOf("Gather", x, axis);
   const shape = [...x.shape.slice(0, at), ...indices.shape, ...x.shape.slice(at + 1)];
   return apply("Gather", [x, indices], { axis: at }, [{ dtype: x.dtype, shape }])[0] as Value;
@@ -172,8 +177,14 @@ export function gather(x: Value, indices: Value, axis: number = 0): Value {
 
 /** One element per index: `x[.., indices[..i..], ..]` along `axis`; the shape is that of the indices. */
 export function gatherElements(x: Value, indices: Value, axis: number): Value {
-  if (!isInteger(indices.dtype)) fault("GatherElements", [x, indices], "the indices are not whole numbers");
+  if (!isIndex(indices.dtype)) fault("GatherElements", [x, indices], "the indices are not i32 or i64");
   if (x.rank !== indices.rank) fault("GatherElements", [x, indices], "the ranks differ");
-  const attributes = { axis: axisOf("GatherElements", x, axis) };
+  const at = axisOf("GatherElements", x, axis);
+  const beyond = indices.shape.findIndex((size, other) => {
+    const room = x.shape[other];
+    return other !== at && typeof size === "number" && typeof room === "number" && size > room;
+  });
+  if (beyond !== -1) fault("GatherElements", [x, indices], `axis ${beyond} of the indices is longer`);
+  const attributes = { axis: at };
   return apply("GatherElements", [x, indices], attributes, [{ dtype: x.dtype, shape: indices.shape }])[0] as Value;
 }

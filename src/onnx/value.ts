@@ -5,7 +5,7 @@
  * (`T+1`), and two symbols are equal when they read the same.
  */
 import { GraphError } from "../errors.ts";
-import { DTYPES, type DType } from "./dtype.ts";
+import { DTYPES, type DType, isInteger } from "./dtype.ts";
 
 export type Dim = number | string;
 export type Shape = readonly Dim[];
@@ -87,10 +87,16 @@ type Numbers = readonly number[] | Float32Array | Int32Array;
 export function constant(numbers: number | Numbers, dtype: DType = "f32", shape?: readonly number[]): Value {
   const list = typeof numbers === "number" ? [numbers] : numbers;
   const dims = shape ?? (typeof numbers === "number" ? [] : [list.length]);
+  if (isInteger(dtype)) requireWhole(list, dtype, dims);
   const value = new Value({ dtype, shape: dims }, { kind: "constant", bytes: encode(list, dtype) });
   const expected = dims.reduce((product, size) => product * size, 1);
   if (expected !== list.length) fault("constant", [value], `needs ${expected} numbers, given ${list.length}`);
   return value;
+}
+
+function requireWhole(list: Numbers, dtype: DType, shape: readonly number[]): void {
+  const odd = list.find((number) => !Number.isSafeInteger(number));
+  if (odd !== undefined) fault(`constant ${dtype}[${shape}]`, [], `${odd} is not a whole number`);
 }
 
 function encode(list: Numbers, dtype: DType): Uint8Array {

@@ -5,7 +5,7 @@ import { GraphError } from "../../src/errors.ts";
 import { build } from "../../src/onnx/build.ts";
 import * as ops from "../../src/onnx/ops.ts";
 import * as layout from "../../src/onnx/ops-layout.ts";
-import { conv, matMulNBits } from "../../src/onnx/ops-neural.ts";
+import { conv, layerNormalization, matMulNBits, rmsNormalization } from "../../src/onnx/ops-neural.ts";
 import { Runtime, tensor } from "../../src/onnx/runtime.ts";
 import { argument, constant, external, type Value } from "../../src/onnx/value.ts";
 import { sample } from "../support/graph.ts";
@@ -30,7 +30,7 @@ describe("an ill-typed operator fails where it is written", () => {
     "matrices that do not meet": [() => ops.matmul(x, y), "3 columns do not meet 4 rows"],
     "a vector in matmul": [() => ops.matmul(x, constant([1, 2, 3])), "two axes"],
     "an axis that is not there": [() => ops.reduceSum(x, 2), "has no axis 2"],
-    "floating indices": [() => ops.gather(x, x), "not whole numbers"],
+    "floating indices": [() => ops.gather(x, x), "not i32 or i64"],
     "a shape that is not filled": [() => layout.reshape(x, [4, 2]), "does not fill [4,2]"],
     "two open sizes": [() => layout.reshape(x, ["A", -1]), "more than one size open"],
     "an order that misses an axis": [() => layout.transpose(x, [0, 0]), "is not an order"],
@@ -59,6 +59,54 @@ describe("an ill-typed operator fails where it is written", () => {
       "needs 8 bytes, given 5",
     ],
   };
+  const signal = argument("c", "f32", [1, 4, 5]);
+  const kernel = argument("w", "f32", [4, 4, 3]);
+  const whole = argument("n", "i64", [3]);
+  const bytes = argument("u", "u8", [3]);
+  // Each of these was found by the runtime, when the model was loaded, or was a RangeError, or was not found at all.
+  const LATE: Record<string, [() => unknown, string]> = {
+    "an axis added twice": [() => layout.unsqueeze(x, 0, 0), "not places of 4 axes"],
+    "an axis added far away": [() => layout.unsqueeze(x, 5), "not places of 3 axes"],
+    "a split into less than nothing": [() => layout.split(x, [4, -1], 1), "are not sizes"],
+    "a split into halves of three": [() => layout.split(x, [1.5, 1.5], 1), "are not sizes"],
+    "a slice that goes nowhere": [() => layout.slice(x, 1, 0, 3, 0), "cannot go by 0"],
+    "a slice from between": [() => layout.slice(x, 1, 0.5), "0.5 is not a whole number"],
+    "a pad that takes more than there is": [() => layout.pad(x, 1, -4, 0), "less than nothing"],
+    "a shape with a zero": [() => layout.reshape(x, [0, 6]), "not a shape of positive sizes"],
+    "a shape with a half": [() => layout.reshape(x, [1.5, 4]), "not a shape of positive sizes"],
+    "half a whole number": [() => ops.add(ids, 1.5), "1.5 is not a whole number"],
+    "a kernel of another dtype": [() => conv(signal, argument("w", "i64", [4, 4, 3]), null), "floating numbers of one"],
+    "a bias of another rank": [() => conv(signal, kernel, argument("b", "f32", [4, 1])), "the bias has another size"],
+    "strides of other axes": [
+      () => conv(signal, kernel, null, { strides: [1, 1] }),
+      "strides, dilations and pads of 1",
+    ],
+    "a kernel that does not fit in": [() => conv(layout.slice(signal, 2, 0, 2), kernel, null), "does not fit in"],
+    "outputs that are not groups": [
+      () => conv(signal, argument("w", "f32", [3, 2, 3]), null, { groups: 2 }),
+      "3 outputs are not 2 groups",
+    ],
+    "a norm of another dtype": [() => layerNormalization(x, whole, null, 1e-5), "floating numbers of one dtype"],
+    "an RMS norm of another dtype": [() => rmsNormalization(x, whole, 1e-5), "floating numbers of one dtype"],
+    "the largest one and a half": [() => ops.topK(x, 1.5), "1.5 is not a count"],
+    "the largest boolean": [() => ops.argMax(flags, 0), "needs numbers"],
+    "a sum of booleans": [() => ops.cumSum(flags, 0), "needs numbers"],
+    "booleans in order": [() => ops.less(flags, flags), "needs numbers"],
+    "bytes as indices": [() => ops.gather(x, bytes), "not i32 or i64"],
+    "indices beyond another axis": [
+      () => ops.gatherElements(x, argument("j", "i64", [3, 3]), 1),
+      "axis 0 of the indices",
+    ],
+    "bytes with a sign": [() => ops.neg(bytes), "a sign"],
+    "limits that cross": [() => ops.clip(x, 3, 1), "3 to 1 is no range"],
+  };
+  it.each(Object.keys(LATE))("%s, early", (name) => {
+    const [write, message] = LATE[name]!;
+    expect(write).toThrow(GraphError);
+    expect(write).toThrow(message);
+    expect(write).toThrow(/at build\.test\.ts:\d+:\d+/);
+  });
+
   it.each(Object.keys(ILL))("%s", (name) => {
     const [write, message] = ILL[name]!;
     expect(write).toThrow(GraphError);
