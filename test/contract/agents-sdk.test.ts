@@ -87,7 +87,7 @@ describe.each(clients)("@openai/agents-realtime %s", (_name, make, isThere) => {
     const ANTIPHON_WS = `${url.replace("http", "ws")}/v1/realtime`;
     const { stdout } = await run(client.node, [client.script, scenario, question], {
       env: { ...process.env, ANTIPHON_WS, OPENAI_AGENTS_DISABLE_TRACING: "1" },
-      timeout: 120_000,
+      timeout: 300_000,
     });
     return JSON.parse(stdout) as Seen;
   }
@@ -116,7 +116,7 @@ describe.each(clients)("@openai/agents-realtime %s", (_name, make, isThere) => {
       expect(seen.usage.output).toBeGreaterThan(0);
       expect(seen.muted).toMatch(/not supported for the WebSocket/);
     },
-    90_000,
+    300_000,
   );
 
   test.skipIf(!isThere)(
@@ -128,7 +128,7 @@ describe.each(clients)("@openai/agents-realtime %s", (_name, make, isThere) => {
       expect(said(seen, "assistant")).toEqual(["The capital of France is Paris."]);
       expect(seen.audioBytes).toBeGreaterThan(48_000);
     },
-    90_000,
+    300_000,
   );
 
   test.skipIf(!isThere)(
@@ -147,7 +147,7 @@ describe.each(clients)("@openai/agents-realtime %s", (_name, make, isThere) => {
       // The model is shown what was heard, and that it was cut off.
       expect(JSON.stringify(services.service.lastBody)).toContain(`${story} [interrupted]`);
     },
-    90_000,
+    300_000,
   );
 
   test.skipIf(!isThere)(
@@ -160,7 +160,7 @@ describe.each(clients)("@openai/agents-realtime %s", (_name, make, isThere) => {
       expect(story.length).toBeLessThan(STORY.length);
       expect(answer).toBe("The capital of France is Paris.");
     },
-    90_000,
+    300_000,
   );
 
   test.skipIf(!isThere)(
@@ -173,7 +173,7 @@ describe.each(clients)("@openai/agents-realtime %s", (_name, make, isThere) => {
       expect(shown).toContain("My name is Bob.");
       expect(shown).not.toContain("Ada");
     },
-    90_000,
+    300_000,
   );
 
   test.skipIf(!isThere)(
@@ -185,7 +185,7 @@ describe.each(clients)("@openai/agents-realtime %s", (_name, make, isThere) => {
       expect(said(seen, "assistant")).toEqual(["Here is a poem."]);
       expect(JSON.stringify(services.service.lastBody)).toContain("You are a poet.");
     },
-    90_000,
+    300_000,
   );
 
   test.skipIf(!isThere)(
@@ -196,7 +196,7 @@ describe.each(clients)("@openai/agents-realtime %s", (_name, make, isThere) => {
       expect(said(seen, "assistant")).toEqual(["I see a picture."]);
       expect(JSON.stringify(services.service.lastBody)).toContain("data:image/png;base64,");
     },
-    90_000,
+    300_000,
   );
 
   test.skipIf(!isThere)(
@@ -207,6 +207,6 @@ describe.each(clients)("@openai/agents-realtime %s", (_name, make, isThere) => {
       expect(said(seen, "user")).toEqual([expect.stringMatching(/capital of France/i)]);
       expect(said(seen, "assistant")).toEqual(["The capital of France is Paris."]);
     },
-    90_000,
+    300_000,
   );
 });
