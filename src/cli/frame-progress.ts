@@ -29,7 +29,9 @@ export class FrameProgress {
       if (nowMs - this.#drawnMs < REDRAW_MS && done < total) return;
       this.#drawnMs = nowMs;
       this.#drawn = true;
-      this.#output.write(`\r${this.#line(done, total, nowMs).slice(0, Math.max(20, this.#output.columns - 1))}\x1b[K`);
+      // A pseudo terminal may say that it has no columns at all.
+      const columns = this.#output.columns > 1 ? this.#output.columns - 1 : 79;
+      this.#output.write(`\r${this.#line(done, total, nowMs, columns).slice(0, columns)}\x1b[K`);
       return;
     }
     const step = (count: number): number => Math.floor((count * PLAIN_STEPS) / total);
@@ -43,13 +45,16 @@ export class FrameProgress {
   }
 
   /** `[####----] 45 %  117 of 260 frames  3.1 frames/s  46 s left`. */
-  #line(done: number, total: number, nowMs: number): string {
+  #line(done: number, total: number, nowMs: number, columns: number = Number.POSITIVE_INFINITY): string {
     const share = done / total;
-    const filled = Math.round(share * BAR_COLUMNS);
     const perMs = done / Math.max(1, nowMs - this.#startMs);
     const left = done < total ? `  ${formatDuration((total - done) / perMs)} left` : "";
-    const bar = this.#output.isTty ? `[${"#".repeat(filled)}${"-".repeat(BAR_COLUMNS - filled)}] ` : "";
     const speed = `${(perMs * 1000).toFixed(1)} frames/s`;
-    return `${bar}${Math.floor(share * 100)} %  ${done} of ${total} frames  ${speed}${left}`;
+    const text = `${Math.floor(share * 100)} %  ${done} of ${total} frames  ${speed}${left}`;
+    // On a narrow terminal the bar gives way to the words.
+    const room = Math.min(BAR_COLUMNS, columns - text.length - "[] ".length);
+    if (!this.#output.isTty || room < 1) return text;
+    const filled = Math.round(share * room);
+    return `[${"#".repeat(filled)}${"-".repeat(room - filled)}] ${text}`;
   }
 }

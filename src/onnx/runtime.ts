@@ -81,9 +81,13 @@ export class Runtime {
       const session = await this.#ort.InferenceSession.create(model.bytes, this.#options(model));
       return new Graph(this.#ort, model, session, this.#onRun);
     } catch (cause) {
-      throw new EngineError("engine", `${model.name}: cannot be loaded on ${this.provider}: ${messageOf(cause)}`, {
-        cause,
-      });
+      const advice =
+        this.provider === "cpu" ? "" : "; this machine may lack what the provider needs: try --provider cpu";
+      throw new EngineError(
+        "engine",
+        `${model.name}: cannot be loaded on ${this.provider}: ${messageOf(cause)}${advice}`,
+        { cause },
+      );
     }
   }
 
@@ -236,4 +240,6 @@ function fits(feed: Tensor, type: ValueType): boolean {
 const show = (type: { dtype: DType; shape: readonly (number | string)[] } | undefined): string =>
   type === undefined ? "missing" : `${type.dtype}[${type.shape.join(", ")}]`;
 
-const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause));
+/** On one line: the runtime's messages end in empty ones. */
+const messageOf = (cause: unknown): string =>
+  (cause instanceof Error ? cause.message : String(cause)).trim().replace(/\s*\n\s*/g, " ");

@@ -45,3 +45,20 @@ test("on a terminal: one line, redrawn ten times a second at most, never wider t
   progress.close();
   expect(out.text.endsWith("\r\x1b[K")).toBe(true);
 });
+
+// On 60 columns the bar pushed the time left, which is what one wants to know, over the edge; a pseudo terminal of no
+// columns showed twenty characters.
+test("a narrow terminal shortens the bar, not the words", () => {
+  const words = "50 %  40 of 80 frames  80.0 frames/s  1 s left";
+  for (const [columns, bar] of [
+    [60, `[${"#".repeat(5)}${"-".repeat(5)}] `],
+    [50, ""],
+    [0, `[${"#".repeat(12)}${"-".repeat(12)}] `],
+  ] as const) {
+    const [clock, out] = [new ManualClock(), { ...output(true), columns }];
+    const progress = new FrameProgress(out, clock);
+    clock.advance(500);
+    progress.show(40, 80);
+    expect(out.text).toBe(`\r${bar}${words}\x1b[K`);
+  }
+});

@@ -92,7 +92,7 @@ describe("refused, with a reason and no work done", () => {
     ["no such model", () => ["-m", "/nowhere", "--audio", QUESTION], "there is no directory /nowhere"],
     ["a hub id without a network", () => ["-m", "owner/name", "--audio", QUESTION], "owner/name"],
     ["a .nemo archive", () => ["-m", existing("model.nemo"), "--audio", QUESTION], "a .nemo archive is not read"],
-    ["a folder that is no checkpoint", () => ["-m", folder, "--audio", QUESTION], "model.safetensors"],
+    ["a folder that is no checkpoint", () => ["-m", FIXTURES, "--audio", QUESTION], "model.safetensors"],
     ["no such recording", () => ["-m", MODEL, "--audio", "/nowhere.wav"], "/nowhere.wav: cannot be read (ENOENT)"],
     ["an empty recording", () => ["-m", MODEL, "--audio", existing("empty.wav", "")], "the file is empty"],
     [
