@@ -163,7 +163,10 @@ function serverOptions(): OptionTable<Pick<Config, ServerKeys>> {
       ["silent", "error", "warn", "info", "debug", "trace"],
       "What is logged (JSON lines on stderr).",
     ),
-    iceServers: server.maybeText("STUN and TURN servers for WebRTC, as JSON.", { placeholder: "JSON" }),
+    iceServers: server.maybeText("STUN and TURN servers for WebRTC, as JSON.", {
+      placeholder: "JSON",
+      env: ["ANTIPHON_ICE_SERVERS", "SPEECH_TO_SPEECH_ICE_SERVERS"],
+    }),
     iceUdpPort: server.maybeText("UDP port or range of WebRTC media: 50000-50100.", { placeholder: "PORT" }),
     iceNatIp: server.maybeText("Address under which WebRTC peers reach this machine.", { placeholder: "IP" }),
   };

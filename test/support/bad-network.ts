@@ -11,66 +11,73 @@ export interface NetworkFaults {
   readonly loss: number;
 }
 
+interface Address {
+  readonly address: string;
+  readonly port: number;
+}
+
 /** Stands where the server's UDP port would be; whoever sends to it is taken to the server. */
 export class BadNetwork {
   readonly #outside: Socket = createSocket("udp4");
-  readonly #inside: Socket = createSocket("udp4");
+  /** One for each address of the peer, as a NAT would: ICE tries all of them. */
+  readonly #inside = new Map<string, Socket>();
   readonly #faults: NetworkFaults;
   readonly #timers = new Set<NodeJS.Timeout>();
-  #server: number | null = null;
-  #serverAddress = "127.0.0.1";
-  #peer: number | null = null;
+  #server: Address | null = null;
   #random = 1;
+  #isClosed = false;
   sent = 0;
   lost = 0;
 
   constructor(faults: NetworkFaults) {
     this.#faults = faults;
-    this.#outside.on("message", (packet, { port }) => {
-      this.#peer = port;
-      this.#carry(packet, this.#inside, () => this.#server);
+    this.#outside.on("message", (packet, peer) => {
+      if (this.#server !== null) this.#carry(packet, this.#socketOf(peer), this.#server);
     });
-    this.#inside.on("message", (packet) => this.#carry(packet, this.#outside, () => this.#peer));
   }
 
   async open(): Promise<void> {
-    for (const socket of [this.#outside, this.#inside]) {
-      socket.bind(0, "127.0.0.1");
-      await once(socket, "listening");
-    }
+    this.#outside.bind(0, "0.0.0.0");
+    await once(this.#outside, "listening");
   }
   /** The offer without the peer's addresses, so that no packet goes around. */
   offer(sdp: string): string {
+    const isAddress = (line: string): boolean => line.startsWith("a=candidate:");
     return sdp
       .split("\r\n")
-      .filter((line) => !line.startsWith("a=candidate:"))
+      .filter((line) => !isAddress(line))
       .join("\r\n");
   }
-  /** The answer with this network in place of the server's UDP address. */
+  /** The answer with this network in place of the server's addresses. */
   answer(sdp: string): string {
-    const lines: string[] = [];
-    for (const line of sdp.split("\r\n")) {
-      if (!line.startsWith("a=candidate:")) {
-        lines.push(line);
-        continue;
-      }
+    const lines = sdp.split("\r\n").flatMap((line) => {
+      if (!line.startsWith("a=candidate:")) return [line];
       const fields = line.split(" ");
-      if (this.#server !== null || fields[2]?.toLowerCase() !== "udp" || fields[4]?.includes(":") === true) continue;
-      this.#server = Number(fields[5]);
-      this.#serverAddress = fields[4] ?? "127.0.0.1";
-      lines.push(
-        [...fields.slice(0, 4), "127.0.0.1", String(this.#outside.address().port), ...fields.slice(6)].join(" "),
-      );
-    }
+      const [address = "", port] = fields.slice(4, 6);
+      if (this.#server !== null || fields[2]?.toLowerCase() !== "udp" || address.includes(":")) return [];
+      this.#server = { address, port: Number(port) };
+      fields.splice(5, 1, String(this.#outside.address().port));
+      return [fields.join(" ")];
+    });
     return lines.join("\r\n");
   }
   close(): void {
+    this.#isClosed = true;
     for (const timer of this.#timers) clearTimeout(timer);
-    this.#outside.close();
-    this.#inside.close();
+    for (const socket of [this.#outside, ...this.#inside.values()]) socket.close();
   }
 
-  #carry(packet: Buffer, out: Socket, port: () => number | null): void {
+  #socketOf(peer: Address): Socket {
+    const key = `${peer.address}:${peer.port}`;
+    const known = this.#inside.get(key);
+    if (known !== undefined) return known;
+    const socket = createSocket("udp4");
+    socket.on("message", (packet) => this.#carry(packet, this.#outside, peer));
+    this.#inside.set(key, socket);
+    return socket;
+  }
+
+  #carry(packet: Buffer, out: Socket, { address, port }: Address): void {
     const { delayMs, jitterMs, loss } = this.#faults;
     this.sent += 1;
     if (this.#next() < loss) {
@@ -81,8 +88,7 @@ export class BadNetwork {
     const lateMs = this.#next() < 0.25 ? this.#next() * jitterMs : 0;
     const timer = setTimeout(() => {
       this.#timers.delete(timer);
-      const to = port();
-      if (to !== null) out.send(packet, to, out === this.#inside ? this.#serverAddress : "127.0.0.1");
+      if (!this.#isClosed) out.send(packet, port, address);
     }, delayMs + lateMs);
     this.#timers.add(timer);
   }
