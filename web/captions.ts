@@ -5,11 +5,15 @@ import type { Caption } from "./talk-model.ts";
 const NAMES = { you: "You", assistant: "Antiphon", function: "Function" } as const;
 /** Closer to the end than this, the list follows what is new. */
 const FOLLOW_PX = 120;
+const ANNOUNCED_MAX = 20;
 
 export class Captions {
   readonly #list = element("captions");
   readonly #scroll = element("scroll");
   readonly #welcome = element("welcome");
+  /** What grows word by word would be read aloud again with each word: a screen reader is told once, at the end. */
+  readonly #announcer = element("announcer");
+  readonly #announced = new Set<string>();
   readonly #rows = new Map<string, { readonly row: HTMLElement; shown: string }>();
 
   render(captions: readonly Caption[]): void {
@@ -24,18 +28,32 @@ export class Captions {
       // A turn in which nothing was said leaves no line.
       row.hidden = caption.status === "done" && caption.text === "";
       this.#rows.set(caption.itemId, { row, shown });
+      if (caption.status === "done" && caption.text !== "") this.#announceOnce(caption);
     }
     this.#welcome.hidden = this.#list.children.length > 0;
     if (isAtEnd) this.#scroll.scrollTop = this.#scroll.scrollHeight;
   }
 
   note(text: string): void {
+    this.#announce(text);
     this.#list.append(make("li", "note", text));
     this.#scroll.scrollTop = this.#scroll.scrollHeight;
     this.#welcome.hidden = true;
   }
 
+  #announceOnce({ itemId, speaker, text }: Caption): void {
+    if (this.#announced.has(itemId)) return;
+    this.#announced.add(itemId);
+    this.#announce(`${NAMES[speaker]}: ${text}`);
+  }
+  #announce(text: string): void {
+    this.#announcer.append(make("p", "", text));
+    if (this.#announcer.childElementCount > ANNOUNCED_MAX) this.#announcer.firstElementChild?.remove();
+  }
+
   clear(): void {
+    this.#announcer.replaceChildren();
+    this.#announced.clear();
     this.#list.replaceChildren();
     this.#rows.clear();
     this.#welcome.hidden = false;
