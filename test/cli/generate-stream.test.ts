@@ -92,7 +92,7 @@ describe("generate --stream", () => {
       expect(summary.sub_stages[stage].mean_ms).toBeGreaterThan(0);
       expect(summary.sub_stages[stage].mean_ms).toBeLessThanOrEqual(whole.mean_ms);
     }
-  }, 60_000);
+  });
 
   test("a limit ends the session, and what came before it is written", async () => {
     const outcome = await generate(
@@ -104,11 +104,11 @@ describe("generate --stream", () => {
     expect(readWav(readFileSync(path("short.wav"))).samples).toHaveLength(3 * 1764);
     expect(linesOf("short.jsonl").filter(({ kind }) => kind === "audio")).toHaveLength(3);
     expect(outcome.stdout).toContain('"frames": 0');
-  }, 60_000);
+  });
 
   test("what belongs to a live run is refused without it", async () => {
     const outcome = await generate("--audio", QUESTION, "--profile");
     expect(outcome).toMatchObject({ status: 2 });
     expect(outcome.stderr).toContain("--profile belongs to a live run: add --stream");
-  }, 60_000);
+  });
 });
