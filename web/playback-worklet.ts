@@ -8,7 +8,10 @@
  */
 declare const sampleRate: number;
 declare class AudioWorkletProcessor {
-  readonly port: MessagePort;
+  readonly port: {
+    onmessage: ((event: { readonly data: Command }) => void) | null;
+    postMessage(message: object): void;
+  };
 }
 declare function registerProcessor(name: string, processor: unknown): void;
 
@@ -56,7 +59,7 @@ class PlaybackProcessor extends AudioWorkletProcessor {
     super();
     this.#inputHz = options.processorOptions.inputHz;
     this.#isLive = options.processorOptions.isLive === true;
-    this.port.onmessage = ({ data }: MessageEvent<Command>) => {
+    this.port.onmessage = ({ data }) => {
       if (data.type === "push") this.#push(data);
       else if (this.#queuedSamples > 0 || this.#isPlaying) this.#isCutting = true;
     };
