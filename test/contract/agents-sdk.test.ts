@@ -108,8 +108,8 @@ describe.each(clients)("@openai/agents-realtime %s", (_name, make, isThere) => {
       expect(seen.history).toContainEqual(
         expect.objectContaining({ type: "function_call", name: "get_weather", output: "sunny in Paris" }),
       );
-      // Two seconds of speech at 24,000 Hz.
-      expect(seen.audioBytes).toBeGreaterThan(2 * 48_000);
+      // More than a second of speech at 24,000 Hz.
+      expect(seen.audioBytes).toBeGreaterThan(48_000);
       expect(seen.histories).toBeGreaterThan(2);
       expect(seen.added).toBeGreaterThanOrEqual(3);
       expect(seen.usage.input).toBeGreaterThan(0);
@@ -156,9 +156,9 @@ describe.each(clients)("@openai/agents-realtime %s", (_name, make, isThere) => {
       const seen = await play("bargeIn");
       expect(seen.errors).toEqual([]);
       expect(seen.interruptions).toBeGreaterThanOrEqual(1);
-      const [story, answer] = said(seen, "assistant") as [string, string];
-      expect(story.length).toBeLessThan(STORY.length);
-      expect(answer).toBe("The capital of France is Paris.");
+      const answers = said(seen, "assistant") as string[];
+      expect(answers.at(-1)).toBe("The capital of France is Paris.");
+      for (const story of answers.slice(0, -1)) expect(story.length).toBeLessThan(STORY.length);
     },
     300_000,
   );

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
+
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Server } from "../../src/server/server.ts";
 import { hasChromium, openBrowser, writeMicrophone } from "../support/browser.ts";
@@ -14,6 +15,7 @@ import { TRANSCRIPT, talkingServer } from "../support/talking-server.ts";
 declare const document: any, localStorage: any;
 
 const QUESTION = "test/fixtures/questions/capital.wav";
+const PATIENCE_MS = 120_000;
 
 /** Skipped where there is no Chromium: set CHROMIUM to its path. */
 describe.skipIf(!hasChromium)("the talk page in Chromium", () => {
@@ -41,6 +43,8 @@ describe.skipIf(!hasChromium)("the talk page in Chromium", () => {
 
   async function openPage(settings: object): Promise<Page> {
     const context = await browser.newContext({ permissions: ["microphone"] });
+    // A question that a busy machine missed comes again with the recording, 40 s later.
+    context.setDefaultTimeout(PATIENCE_MS);
     const page = await context.newPage();
     page.on("pageerror", (error) => faults.push(error.message));
     await page.addInitScript((stored) => localStorage.setItem("antiphon.settings", stored), JSON.stringify(settings));
@@ -59,7 +63,7 @@ describe.skipIf(!hasChromium)("the talk page in Chromium", () => {
       await phase(page, "idle");
       await page.context().close();
     }
-    await expect.poll(() => engine.openStreams, { timeout: 10_000 }).toBe(0);
+    await expect.poll(() => engine.openStreams, { timeout: PATIENCE_MS }).toBe(0);
   }
 
   it.each(["webrtc", "websocket"])(
@@ -69,14 +73,14 @@ describe.skipIf(!hasChromium)("the talk page in Chromium", () => {
       await page.click("#talk");
       await phase(page, "speaking");
       expect((await captions(page))[0]).toBe(TRANSCRIPT);
-      await expect.poll(() => loudness(page), { timeout: 10_000 }).toBeGreaterThan(0.4);
+      await expect.poll(() => loudness(page), { timeout: PATIENCE_MS }).toBeGreaterThan(0.4);
       await page.waitForSelector("#captions s");
       const answer = await page.locator("#captions .assistant p").first().textContent();
       expect(answer).toMatch(/^word0 word1 /);
       const unheard = await page.locator("#captions s").first().textContent();
       expect(unheard).toMatch(/word29$/);
       // The interruption is a turn of its own, and is answered in turn.
-      await page.waitForFunction(() => document.querySelectorAll("#captions .assistant").length === 2);
+      await page.waitForFunction(() => document.querySelectorAll("#captions .assistant").length >= 2);
       await page.click("#toggle-details");
       const latencies = await page.locator("#latency td").allInnerTexts();
       expect(latencies.slice(0, 3).every((ms) => Number(ms) >= 0)).toBe(true);
@@ -107,8 +111,8 @@ describe.skipIf(!hasChromium)("the talk page in Chromium", () => {
     await page.keyboard.down(" ");
     expect(await page.locator("#phase").textContent()).toBe("Hearing you");
     // For as long as the question is.
-    await expect.poll(() => loudness(page), { timeout: 10_000 }).toBeGreaterThan(0.4);
-    await expect.poll(() => loudness(page), { timeout: 10_000 }).toBeLessThan(0.1);
+    await expect.poll(() => loudness(page), { timeout: PATIENCE_MS }).toBeGreaterThan(0.4);
+    await expect.poll(() => loudness(page), { timeout: PATIENCE_MS }).toBeLessThan(0.1);
     await page.keyboard.up(" ");
     await phase(page, "speaking");
     expect((await captions(page))[0]).toBe(TRANSCRIPT);
