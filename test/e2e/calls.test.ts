@@ -89,8 +89,7 @@ describe.skipIf(!hasPython)("aiortc", () => {
     const result = JSON.parse(stdout) as Record<string, unknown>;
     expect(result).toMatchObject({ status: 201, response: "cancelled", hangup: 200 });
     expect(result["location"]).toMatch(/^\/v1\/realtime\/calls\/rtc_/);
-    // The caller's clock is the machine's: where that is busy, a few words are cut.
-    expect(wordErrors(QUESTIONS["story"]!, String(result["transcript"])).rate).toBeLessThanOrEqual(0.5);
+    expect(wordErrors(QUESTIONS["story"]!, String(result["transcript"])).errors).toBeLessThanOrEqual(2);
   });
 });
 
