@@ -1,10 +1,9 @@
 /** A full-duplex session: 80 ms up, 80 ms down, silence included, over one WebSocket. See docs/voicechat-protocol.md. */
-import { Capture } from "./capture.ts";
 import type { ClientEvent, ConnectionOptions, RealtimeConnection } from "./connection.ts";
 import { fromBase64, toBase64 } from "./pcm.ts";
-import { Playback } from "./playback.ts";
 import { duplexProblem, type Problem, serverAway, TalkFailure } from "./problems.ts";
 import { realtimeSocket, type ServerFacts } from "./server.ts";
+import { SocketSound } from "./socket-sound.ts";
 import type { ServerEvent } from "./talk-model.ts";
 
 const FRAME_MS = 80;
@@ -30,9 +29,7 @@ class VoiceChatConnection implements RealtimeConnection {
   readonly #facts: ServerFacts;
   readonly #socket: WebSocket;
   readonly #waiting = new Map<string, () => void>();
-  #capture: Capture | null = null;
-  #playback: Playback | null = null;
-  #isMicrophoneOn = true;
+  readonly #sound = new SocketSound();
   #isClosed = false;
   #isOpen = false;
   #fatal: Problem | null = null;
@@ -63,23 +60,22 @@ class VoiceChatConnection implements RealtimeConnection {
     this.#socket.send(JSON.stringify(event));
   }
   setMicrophone(isOn: boolean): void {
-    this.#isMicrophoneOn = isOn;
+    this.#sound.isMicrophoneOn = isOn;
   }
   silence(): void {
-    this.#playback?.clear();
+    this.#sound.silence();
   }
   inputLevel(): number {
-    return this.#isMicrophoneOn ? (this.#capture?.level() ?? 0) : 0;
+    return this.#sound.inputLevel();
   }
   outputLevel(): number {
-    return this.#playback?.level() ?? 0;
+    return this.#sound.outputLevel();
   }
   close(): void {
     if (this.#isClosed) return;
     this.send({ type: "session.cancel" });
     this.#isClosed = true;
-    this.#capture?.close();
-    this.#playback?.close();
+    this.#sound.close();
     this.#socket.close(1000);
   }
 
@@ -111,33 +107,29 @@ class VoiceChatConnection implements RealtimeConnection {
 
   #play(delta: string): void {
     this.#pendingFrames -= 1;
-    this.#playback?.push("", fromBase64(delta));
+    this.#sound.play("", fromBase64(delta));
   }
 
   async #startPlayback(): Promise<void> {
     const { audio, listener } = this.#options;
-    const playback = await Playback.open(audio, {
+    await this.#sound.startPlayback(audio, {
       inputHz: this.#facts.outputHz,
       isLive: true,
       playing: (isPlaying) => listener.playing(isPlaying),
     });
-    if (this.#isClosed) playback.close();
-    else this.#playback = playback;
   }
 
   async #startCapture(microphone: MediaStream): Promise<void> {
-    const capture = await Capture.open(microphone, {
+    await this.#sound.startCapture(microphone, {
       outputHz: this.#facts.inputHz,
       chunkMs: FRAME_MS,
       heard: (chunk) => this.#append(chunk),
     });
-    if (this.#isClosed) capture.close();
-    else this.#capture = capture;
   }
 
   /** Time goes on while the microphone is off: silence is part of what is sent. */
   #append(chunk: Int16Array<ArrayBuffer>): void {
-    if (!this.#isMicrophoneOn) chunk.fill(0);
+    if (!this.#sound.isMicrophoneOn) chunk.fill(0);
     this.send({ type: "input_audio_buffer.append", audio: toBase64(chunk), sample_rate: this.#facts.inputHz });
     this.#pendingFrames += 1;
     const behindMs = this.#pendingFrames * FRAME_MS;

@@ -1,10 +1,9 @@
 /** Everything in one WebSocket: the microphone as base64 events, the assistant's voice played by a worklet. */
-import { Capture } from "./capture.ts";
 import { type ClientEvent, type ConnectionOptions, fatalProblem, type RealtimeConnection } from "./connection.ts";
 import { fromBase64, toBase64 } from "./pcm.ts";
-import { Playback } from "./playback.ts";
 import { type Problem, serverAway, TalkFailure } from "./problems.ts";
 import { realtimeSocket } from "./server.ts";
+import { SocketSound } from "./socket-sound.ts";
 import type { ServerEvent } from "./talk-model.ts";
 
 /** PCM16 mono, both ways. */
@@ -26,9 +25,7 @@ export async function openWebSocket(options: ConnectionOptions): Promise<Realtim
 class WebSocketConnection implements RealtimeConnection {
   readonly #options: ConnectionOptions;
   readonly #socket: WebSocket;
-  #capture: Capture | null = null;
-  #playback: Playback | null = null;
-  #isMicrophoneOn = true;
+  readonly #sound = new SocketSound();
   #isClosed = false;
   #isOpen = false;
   #fatal: Problem | null = null;
@@ -51,22 +48,21 @@ class WebSocketConnection implements RealtimeConnection {
     this.#socket.send(JSON.stringify(event));
   }
   setMicrophone(isOn: boolean): void {
-    this.#isMicrophoneOn = isOn;
+    this.#sound.isMicrophoneOn = isOn;
   }
   silence(): void {
-    this.#playback?.clear();
+    this.#sound.silence();
   }
   inputLevel(): number {
-    return this.#isMicrophoneOn ? (this.#capture?.level() ?? 0) : 0;
+    return this.#sound.inputLevel();
   }
   outputLevel(): number {
-    return this.#playback?.level() ?? 0;
+    return this.#sound.outputLevel();
   }
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#capture?.close();
-    this.#playback?.close();
+    this.#sound.close();
     this.#socket.close(1000);
   }
 
@@ -95,7 +91,7 @@ class WebSocketConnection implements RealtimeConnection {
   #receive(event: ServerEvent): void {
     this.#fatal = fatalProblem(event) ?? this.#fatal;
     if (event.type === "response.output_audio.delta") {
-      this.#playback?.push(String(event["item_id"]), fromBase64(String(event["delta"])));
+      this.#sound.play(String(event["item_id"]), fromBase64(String(event["delta"])));
     }
     // Whoever interrupts wants quiet at once; the server's cancellation is on its way.
     if (event.type === "input_audio_buffer.speech_started") this.silence();
@@ -104,14 +100,12 @@ class WebSocketConnection implements RealtimeConnection {
 
   async #startPlayback(): Promise<void> {
     const { audio, listener } = this.#options;
-    const playback = await Playback.open(audio, {
+    await this.#sound.startPlayback(audio, {
       inputHz: WIRE_HZ,
       isLive: false,
       playing: (isPlaying) => listener.playing(isPlaying),
       cleared: (itemId, playedMs) => this.#truncate(itemId, playedMs),
     });
-    if (this.#isClosed) playback.close();
-    else this.#playback = playback;
   }
 
   #truncate(itemId: string, playedMs: number): void {
@@ -124,15 +118,13 @@ class WebSocketConnection implements RealtimeConnection {
   }
 
   async #startCapture(microphone: MediaStream): Promise<void> {
-    const capture = await Capture.open(microphone, {
+    await this.#sound.startCapture(microphone, {
       outputHz: WIRE_HZ,
       chunkMs: CHUNK_MS,
       heard: (chunk) => {
-        if (this.#isMicrophoneOn) this.send({ type: "input_audio_buffer.append", audio: toBase64(chunk) });
+        if (this.#sound.isMicrophoneOn) this.send({ type: "input_audio_buffer.append", audio: toBase64(chunk) });
       },
     });
-    if (this.#isClosed) capture.close();
-    else this.#capture = capture;
   }
 
   #lose(): void {
