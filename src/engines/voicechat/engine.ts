@@ -84,23 +84,26 @@ export class VoiceChatEngine implements Engine {
     }
     this.#openCount += 1;
     const streamId = this.#ids("stream");
+    const release = (): void => this.#release(streamId);
     const { systemPrompt, seed, maxStreamingSeconds } = settings;
     try {
       await this.#worker.call("open", { streamId, systemPrompt, seed, maxStreamingSeconds }, { signal });
     } catch (error) {
-      this.#openCount -= 1;
+      // The process may have opened it just before it heard of the abort.
+      release();
       throw error;
     }
-    return new LiveStream(this.#worker, streamId, this.capabilities.inputHz, this.#frameSamples, () => {
-      this.#openCount -= 1;
-      // A process that died has forgotten it already.
-      this.#worker.call("close", { streamId }).catch((error: unknown) => {
-        this.#log.debug({ code: toAppError(error).code }, "the stream was gone");
-      });
-    });
+    return new LiveStream(this.#worker, streamId, this.capabilities.inputHz, this.#frameSamples, release);
   }
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#worker[Symbol.asyncDispose]();
+  }
+  #release(streamId: string): void {
+    this.#openCount -= 1;
+    // A process that died has forgotten it already.
+    this.#worker.call("close", { streamId }).catch((error: unknown) => {
+      this.#log.debug({ code: toAppError(error).code }, "the stream was gone");
+    });
   }
 }
 

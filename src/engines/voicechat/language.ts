@@ -3,27 +3,19 @@ import { type FloatTensor, type Graph, type Runtime, type Tensor, tensor, zeros 
 import { assert } from "../../util/assert.ts";
 import type { TextConfig } from "./config.ts";
 import { requireFinite } from "./finite.ts";
-import { type LanguageModels, mambaSizes, PENDING } from "./networks/nemotron-h.ts";
-
-/** Positions by which the attention caches grow. */
-const GROWTH = 128;
-/** Added to scores of positions that are not filled yet. */
-const MASKED = -1e30;
+import { KeyValueCache } from "./networks/key-value-cache.ts";
+import { type LanguageModels, mambaSizes, PENDING, type RowPlace } from "./networks/nemotron-h.ts";
 
 /** One session's language state. Owned and written by `LanguageModel`. */
 export interface LanguageState {
   /** Positions so far. */
   positions: number;
-  /** Room in the attention caches, in positions. */
-  capacity: number;
-  /** [1, capacity]: 0 where a position is filled. */
-  mask: FloatTensor;
-  readonly layers: ReadonlyMap<number, MambaState | AttentionState>;
+  readonly attention: KeyValueCache;
+  readonly mamba: ReadonlyMap<number, MambaState>;
 }
 
 /** Shapes as in nemotron-h.ts. */
 export interface MambaState {
-  readonly kind: "M";
   /** Row of the next position among the pending ones. */
   pending: number;
   base: FloatTensor;
@@ -33,12 +25,6 @@ export interface MambaState {
   /** What is left of each pending row, and of the base. */
   readonly weight: FloatTensor;
   readonly kept: FloatTensor;
-}
-
-export interface AttentionState {
-  readonly kind: "*";
-  keys: FloatTensor;
-  values: FloatTensor;
 }
 
 export interface Tokens {
@@ -58,6 +44,9 @@ export class LanguageModel {
   readonly #body: Graph;
   readonly #fold: Graph;
   readonly #heads: Graph;
+  /** Where a row of an attention layer lies, by the name of its feed; the rows of the Mamba layers. */
+  readonly #attentionRows: ReadonlyMap<string, RowPlace>;
+  readonly #mambaRows: readonly RowPlace[];
   /** Row among PENDING at which each Mamba layer folds first: spread, so that few fold at the same position. */
   readonly #turns: ReadonlyMap<number, number>;
 
@@ -67,8 +56,12 @@ export class LanguageModel {
     this.#body = body;
     this.#fold = fold;
     this.#heads = heads;
-    const mamba = [...config.layers.keys()].filter((layer) => config.layers[layer] === "M");
+    const mamba = layersOf(config, "M");
     this.#turns = new Map(mamba.map((layer, index) => [layer, 1 + Math.floor((index * PENDING) / mamba.length)]));
+    const ofMamba = new Set(mamba);
+    this.#mambaRows = models.rows.filter(({ layer }) => ofMamba.has(layer));
+    const ofAttention = models.rows.filter(({ layer }) => !ofMamba.has(layer));
+    this.#attentionRows = new Map(ofAttention.map((place) => [`${place.name}.${place.layer}`, place]));
   }
 
   static async load(runtime: Runtime, config: TextConfig, models: LanguageModels): Promise<LanguageModel> {
@@ -78,13 +71,13 @@ export class LanguageModel {
   }
 
   initialState(): LanguageState {
-    const layers = new Map<number, MambaState | AttentionState>();
-    for (const [layer, kind] of this.#config.layers.entries()) {
-      if (kind === "M") layers.set(layer, this.#emptyMamba());
-      if (kind === "*") layers.set(layer, this.#emptyAttention(GROWTH));
-    }
-    const mask = tensor("f32", [1, GROWTH], new Float32Array(GROWTH).fill(MASKED));
-    return { positions: 0, capacity: GROWTH, mask, layers };
+    const { numKeyValueHeads, headDim } = this.#config;
+    const layers = layersOf(this.#config, "*");
+    return {
+      positions: 0,
+      attention: new KeyValueCache({ layers, heads: [numKeyValueHeads], width: headDim, window: null }),
+      mamba: new Map(layersOf(this.#config, "M").map((layer) => [layer, this.#emptyMamba()])),
+    };
   }
 
   /** Embedding of a token, [D]. */
@@ -97,9 +90,9 @@ export class LanguageModel {
    * Positions of one session must not overlap in time.
    */
   async step(state: LanguageState, embedding: Float32Array): Promise<Float32Array> {
-    const feeds: Record<string, Tensor> = { x: tensor("f32", [1, embedding.length], embedding) };
-    if (this.#config.layers.includes("*")) feeds["mask"] = state.mask;
-    for (const [layer, parts] of state.layers) {
+    const x = tensor("f32", [1, embedding.length], embedding);
+    const feeds: Record<string, Tensor> = { x, ...state.attention.feeds() };
+    for (const [layer, parts] of state.mamba) {
       for (const [name, part] of Object.entries(parts)) {
         if (typeof part === "object") feeds[`${name}.${layer}`] = part;
       }
@@ -126,8 +119,8 @@ export class LanguageModel {
 
   /** The Mamba state of a layer, written out: [H, P, N]. */
   async mambaState(state: LanguageState, layer: number): Promise<Float32Array> {
-    const parts = state.layers.get(layer);
-    assert(parts?.kind === "M", `layer ${layer} is not a Mamba layer`);
+    const parts = state.mamba.get(layer);
+    assert(parts !== undefined, `layer ${layer} is not a Mamba layer`);
     return (await this.#folded(parts)).data;
   }
 
@@ -140,7 +133,6 @@ export class LanguageModel {
   #emptyMamba(): MambaState {
     const { mambaNumHeads: H, mambaHeadDim: P, nGroups: G, ssmStateSize: N, convKernel } = this.#config;
     return {
-      kind: "M",
       pending: 0,
       base: zeros(G, (H / G) * P, N),
       conv: zeros(convKernel - 1, mambaSizes(this.#config).convolved),
@@ -151,21 +143,11 @@ export class LanguageModel {
     };
   }
 
-  #emptyAttention(capacity: number): AttentionState {
-    const { numKeyValueHeads: shared, headDim } = this.#config;
-    return { kind: "*", keys: zeros(shared, headDim, capacity), values: zeros(shared, capacity, headDim) };
-  }
-
   #remember(state: LanguageState, rows: Float32Array): void {
-    if (state.positions === state.capacity) this.#grow(state);
-    for (const { layer, name, start, end } of this.#models.rows) {
-      const parts = state.layers.get(layer) as MambaState | AttentionState;
-      const row = rows.subarray(start, end);
-      if (parts.kind === "*") this.#rememberAttention(state, parts, name, row);
-      else this.#rememberMamba(parts, name, row);
-    }
-    for (const parts of state.layers.values()) if (parts.kind === "M") parts.pending++;
-    state.mask.data[state.positions] = 0;
+    const at = ({ start, end }: RowPlace): Float32Array => rows.subarray(start, end);
+    state.attention.append((name) => at(this.#attentionRows.get(name)!));
+    for (const place of this.#mambaRows) this.#rememberMamba(state.mamba.get(place.layer)!, place.name, at(place));
+    for (const parts of state.mamba.values()) parts.pending++;
     state.positions++;
   }
 
@@ -181,35 +163,11 @@ export class LanguageModel {
     else scatter(parts.B.data, row, N, PENDING, pending);
   }
 
-  #rememberAttention(state: LanguageState, parts: AttentionState, name: string, row: Float32Array): void {
-    const { capacity, positions } = state;
-    if (name === "value") scatter(parts.values.data, row, this.#config.headDim, capacity, positions);
-    else for (let i = 0; i < row.length; i++) parts.keys.data[i * capacity + positions] = row[i] as number;
-  }
-
-  /** Room for GROWTH more positions. */
-  #grow(state: LanguageState): void {
-    const capacity = state.capacity + GROWTH;
-    for (const parts of state.layers.values()) {
-      if (parts.kind !== "*") continue;
-      const { keys, values } = this.#emptyAttention(capacity);
-      respace(parts.keys.data, state.capacity, keys.data, capacity);
-      const { headDim } = this.#config;
-      respace(parts.values.data, state.capacity * headDim, values.data, capacity * headDim);
-      parts.keys = keys;
-      parts.values = values;
-    }
-    const mask = new Float32Array(capacity).fill(MASKED);
-    mask.set(state.mask.data);
-    state.mask = tensor("f32", [1, capacity], mask);
-    state.capacity = capacity;
-  }
-
   /** Folds the layers whose turn it is, before their pending rows run out. */
   async #foldDue(state: LanguageState): Promise<void> {
     for (const [layer, turn] of this.#turns) {
       if (state.positions % PENDING !== turn % PENDING) continue;
-      const parts = state.layers.get(layer) as MambaState;
+      const parts = state.mamba.get(layer)!;
       parts.base = await this.#folded(parts);
       parts.pending = 0;
       parts.weight.data.fill(0);
@@ -241,9 +199,5 @@ function scatter(target: Float32Array, row: Float32Array, width: number, places:
   }
 }
 
-/** Copies blocks of `fromSize` to the beginnings of blocks of `toSize`. */
-function respace(from: Float32Array, fromSize: number, to: Float32Array, toSize: number): void {
-  for (let block = 0; block * fromSize < from.length; block++) {
-    to.set(from.subarray(block * fromSize, (block + 1) * fromSize), block * toSize);
-  }
-}
+const layersOf = ({ layers }: TextConfig, kind: "M" | "*"): number[] =>
+  [...layers.keys()].filter((layer) => layers[layer] === kind);

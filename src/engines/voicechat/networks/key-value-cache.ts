@@ -2,40 +2,50 @@
  * Keys and values of attention layers that see the same positions, in buffers that the graph reads where they are. One
  * position is added at a time; with a window, the newest takes the row of the one that no query sees any more.
  *
- * B sequences side by side, H heads, W the width of a head, C rows. Keys lie transposed, so that the scores are a plain
- * product. C grows by doubling up to the window: a mask hides the rows that hold nothing.
+ * H heads of width W, C rows. Keys lie transposed, so that the scores are a plain product. C grows by STEP_ROWS up to the
+ * window, each layer at positions of its own: at most a few buffers are copied at once, and few rows are read that hold
+ * nothing. A mask hides those.
  */
 import { type FloatTensor, type Tensors, tensor, zeros } from "../../../onnx/runtime.ts";
 
 export interface CacheShape {
-  /** The layers by number: `keys.3` and `values.3` are the graph's names. */
+  /** The layers by number: `keys.3`, `values.3` and `mask.3` are the graph's names. */
   readonly layers: readonly number[];
-  readonly batch: number;
-  readonly heads: number;
+  /** H, as one axis or several: sequences side by side have heads of their own. */
+  readonly heads: readonly number[];
   readonly width: number;
   /** Positions that a query sees, itself included; null for all. */
   readonly window: number | null;
 }
 
 interface LayerBuffers {
-  /** [B, H, W, C] */
+  /** [...H, W, C] */
   readonly keys: FloatTensor;
-  /** [B, H, C, W] */
+  /** [...H, C, W] */
   readonly values: FloatTensor;
+  readonly rows: number;
 }
 
-const ROWS_MIN = 64;
+const STEP_ROWS = 256;
 
 export class KeyValueCache {
   readonly #shape: CacheShape;
-  #rows: number;
+  readonly #layers: Map<number, LayerBuffers>;
+  readonly #rowsMax: number;
+  /** 0 for the rows that the next position sees, minus infinity for the rest; layers with fewer rows take its beginning. */
+  #mask = new Float32Array();
   #positions = 0;
-  #layers: Map<number, LayerBuffers>;
 
   constructor(shape: CacheShape) {
     this.#shape = shape;
-    this.#rows = Math.min(ROWS_MIN, this.#rowsMax);
-    this.#layers = this.#allocate();
+    this.#rowsMax = shape.window ?? Number.POSITIVE_INFINITY;
+    this.#layers = new Map(
+      shape.layers.map((layer, index) => {
+        const rows = Math.ceil((STEP_ROWS * (index + 1)) / shape.layers.length);
+        return [layer, this.#allocate(Math.min(rows, this.#rowsMax))];
+      }),
+    );
+    this.#extendMask();
   }
 
   /** How many positions were added. */
@@ -43,86 +53,82 @@ export class KeyValueCache {
     return this.#positions;
   }
 
-  /** `keys.N` and `values.N` of every layer. */
+  /** Keys, values and mask [C] of every layer. A query sees its own position besides. */
   feeds(): Tensors {
     const feeds: Record<string, FloatTensor> = {};
-    for (const [layer, { keys, values }] of this.#layers) {
+    for (const [layer, { keys, values, rows }] of this.#layers) {
       feeds[`keys.${layer}`] = keys;
       feeds[`values.${layer}`] = values;
+      feeds[`mask.${layer}`] = tensor("f32", [rows], this.#mask.subarray(0, rows));
     }
     return feeds;
   }
 
-  /** f32 [C]: 0 for the rows that the next position sees, minus infinity for the rest. It sees itself besides. */
-  mask(): FloatTensor {
-    const mask = new Float32Array(this.#rows);
-    const next = this.#nextRow;
-    // Rows before the next one were filled in this round, the others in the round before, if there was one.
-    for (let row = 0; row < this.#rows; row++) {
-      const age = row < next ? next - row : next - row + this.#rows;
-      if (age > this.#positions || age >= this.#rowsMax) mask[row] = Number.NEGATIVE_INFINITY;
-    }
-    return tensor("f32", [this.#rows], mask);
-  }
-
-  /** Takes the new position's keys and values, f32 [B, H, W] under the names of `feeds`. */
-  append(results: Tensors): void {
-    if (this.#positions === this.#rows && this.#rows < this.#rowsMax) this.#grow();
-    const { batch, heads, width } = this.#shape;
-    const row = this.#nextRow;
-    for (const [layer, { keys, values }] of this.#layers) {
-      const newKeys = results[`keys.${layer}`]!.data as Float32Array;
-      const newValues = results[`values.${layer}`]!.data as Float32Array;
-      for (let i = 0; i < batch * heads * width; i++) keys.data[i * this.#rows + row] = newKeys[i]!;
-      for (let head = 0; head < batch * heads; head++) {
-        values.data.set(newValues.subarray(head * width, (head + 1) * width), (head * this.#rows + row) * width);
-      }
+  /** Takes the new position's row, f32 [...H, W], by the name of its feed. */
+  append(rowOf: (name: string) => Float32Array): void {
+    const row = this.#positions % this.#rowsMax;
+    for (const layer of this.#shape.layers) {
+      const buffers = this.#withRoom(layer, row);
+      writeColumn(buffers.keys.data, rowOf(`keys.${layer}`), buffers.rows, row);
+      writeRow(buffers.values.data, rowOf(`values.${layer}`), this.#shape.width, buffers.rows, row);
     }
     this.#positions += 1;
+    this.#mask[row] = 0;
+    // What the row after holds, if anything, is a whole window old by then.
+    if (this.#positions >= this.#rowsMax) this.#mask[this.#positions % this.#rowsMax] = Number.NEGATIVE_INFINITY;
   }
 
   /** A cache of its own with the same content. */
   clone(): KeyValueCache {
     const copy = new KeyValueCache(this.#shape);
-    copy.#rows = this.#rows;
     copy.#positions = this.#positions;
-    copy.#layers = new Map(
-      [...this.#layers].map(([layer, { keys, values }]) => [
-        layer,
-        { keys: { ...keys, data: keys.data.slice() }, values: { ...values, data: values.data.slice() } },
-      ]),
-    );
+    copy.#mask = this.#mask.slice();
+    for (const [layer, { keys, values, rows }] of this.#layers) {
+      copy.#layers.set(layer, {
+        keys: { ...keys, data: keys.data.slice() },
+        values: { ...values, data: values.data.slice() },
+        rows,
+      });
+    }
     return copy;
   }
 
-  get #rowsMax(): number {
-    return this.#shape.window ?? Number.POSITIVE_INFINITY;
-  }
-  /** Where the next position goes; `#rows` when the buffers must grow first. */
-  get #nextRow(): number {
-    return this.#rows === this.#rowsMax ? this.#positions % this.#rows : this.#positions;
+  #allocate(rows: number): LayerBuffers {
+    const { heads, width } = this.#shape;
+    return { keys: zeros(...heads, width, rows), values: zeros(...heads, rows, width), rows };
   }
 
-  #allocate(): Map<number, LayerBuffers> {
-    const { layers, batch, heads, width } = this.#shape;
-    return new Map(
-      layers.map((layer) => [
-        layer,
-        { keys: zeros(batch, heads, width, this.#rows), values: zeros(batch, heads, this.#rows, width) },
-      ]),
-    );
+  /** The buffers of a layer, grown when they end before `row`. */
+  #withRoom(layer: number, row: number): LayerBuffers {
+    const buffers = this.#layers.get(layer)!;
+    if (row < buffers.rows) return buffers;
+    const grown = this.#allocate(Math.min(buffers.rows + STEP_ROWS, this.#rowsMax));
+    const { width } = this.#shape;
+    spread(buffers.keys.data, grown.keys.data, buffers.rows, grown.rows);
+    spread(buffers.values.data, grown.values.data, buffers.rows * width, grown.rows * width);
+    this.#layers.set(layer, grown);
+    this.#extendMask();
+    return grown;
   }
 
-  #grow(): void {
-    const before = this.#rows;
-    const old = this.#layers;
-    this.#rows = Math.min(2 * before, this.#rowsMax);
-    this.#layers = this.#allocate();
-    for (const [layer, { keys, values }] of this.#layers) {
-      const previous = old.get(layer)!;
-      spread(previous.keys.data, keys.data, before, this.#rows);
-      spread(previous.values.data, values.data, before * this.#shape.width, this.#rows * this.#shape.width);
-    }
+  #extendMask(): void {
+    const rows = Math.max(0, ...[...this.#layers.values()].map((buffers) => buffers.rows));
+    if (rows <= this.#mask.length) return;
+    const mask = new Float32Array(rows).fill(Number.NEGATIVE_INFINITY);
+    mask.set(this.#mask);
+    this.#mask = mask;
+  }
+}
+
+/** Writes [..., W] to column `at` of [..., W, columns]. */
+function writeColumn(target: Float32Array, source: Float32Array, columns: number, at: number): void {
+  for (let i = 0; i < source.length; i++) target[i * columns + at] = source[i]!;
+}
+
+/** Writes [H, W] to row `at` of each head of [H, rows, W]. */
+function writeRow(target: Float32Array, source: Float32Array, width: number, rows: number, at: number): void {
+  for (let from = 0, head = 0; from < source.length; from += width, head++) {
+    target.set(source.subarray(from, from + width), (head * rows + at) * width);
   }
 }
 

@@ -40,7 +40,7 @@ export interface LanguageModels {
 /** One new row: of which layer, what it is, and where in `rows` it lies. */
 export interface RowPlace {
   readonly layer: number;
-  readonly name: "conv" | "x" | "B" | "decay" | "key" | "value";
+  readonly name: "conv" | "x" | "B" | "decay" | "keys" | "values";
   readonly start: number;
   readonly end: number;
 }
@@ -85,7 +85,6 @@ class BodyGraph {
   finish(): { model: Model; rows: RowPlace[] } {
     const { hiddenSize, layerNormEpsilon: epsilon, layers } = this.#config;
     let x = this.#input("x", 1, hiddenSize);
-    if (layers.includes("*")) this.#input("mask", 1, "T");
     for (const [layer, kind] of layers.entries()) {
       const weights = this.#weights.at(`layers.${layer}`);
       const normed = rmsNorm(x, weights.at("norm"), hiddenSize, epsilon);
@@ -126,7 +125,7 @@ class BodyGraph {
     return this.#linear(mul(up, up), weights.at("down_proj"), intermediateSize, hiddenSize, mlpBias);
   }
 
-  /** Keys [K, d, T] and values [K, T, d] of the past, T with room to grow: the mask hides what is not filled yet. */
+  /** Keys [K, d, T] and values [K, T, d] of the past (key-value-cache.ts): the mask hides what is not filled yet. */
   #attention(x: Value, weights: Weights, layer: number): Value {
     const {
       hiddenSize,
@@ -139,13 +138,14 @@ class BodyGraph {
     const q = this.#linear(x, weights.at("q_proj"), hiddenSize, heads * headDim, bias);
     const key = this.#linear(x, weights.at("k_proj"), hiddenSize, width, bias);
     const value = this.#linear(x, weights.at("v_proj"), hiddenSize, width, bias);
-    this.#remember(layer, "key", key, width);
-    this.#remember(layer, "value", value, width);
-    const keys = this.#input(`keys.${layer}`, shared, headDim, "T");
-    const values = this.#input(`values.${layer}`, shared, "T", headDim);
+    this.#remember(layer, "keys", key, width);
+    this.#remember(layer, "values", value, width);
+    const keys = this.#input(`keys.${layer}`, shared, headDim, `T.${layer}`);
+    const values = this.#input(`values.${layer}`, shared, `T.${layer}`, headDim);
+    const mask = this.#input(`mask.${layer}`, `T.${layer}`);
     // A / K query heads in a row share one key head.
     const queries = mul(reshape(q, [shared, heads / shared, headDim]), headDim ** -0.5);
-    const past = add(matmul(queries, keys), this.#inputs["mask"] as Value);
+    const past = add(matmul(queries, keys), mask);
     const now = matmul(queries, reshape(key, [shared, headDim, 1]));
     const shares = softmax(concat([now, past], 2), -1);
     const seen = add(

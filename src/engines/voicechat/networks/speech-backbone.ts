@@ -64,9 +64,9 @@ function backboneModel(config: TtsConfig, weights: Weights): Model {
   for (let index = 0; index < numHiddenLayers; index++) {
     const kind = isGlobal(index, config) ? "global" : "local";
     const past: Past = {
-      keys: input(`keys.${index}`, BATCH, numKeyValueHeads, headDim, kind),
-      values: input(`values.${index}`, BATCH, numKeyValueHeads, kind, headDim),
-      mask: input(`${kind}Mask`, kind),
+      keys: input(`keys.${index}`, BATCH, numKeyValueHeads, headDim, `C.${index}`),
+      values: input(`values.${index}`, BATCH, numKeyValueHeads, `C.${index}`, headDim),
+      mask: input(`mask.${index}`, `C.${index}`),
       cosines: input(`${kind}Cosines`, 1, headDim / 2),
       sines: input(`${kind}Sines`, 1, headDim / 2),
     };
@@ -176,7 +176,7 @@ export class SpeechBackbone {
     const { numKeyValueHeads: heads, headDim: width, slidingWindow } = this.#config;
     const cache = (global: boolean): KeyValueCache => {
       const layers = layersOf(this.#config, global);
-      return new KeyValueCache({ layers, batch: BATCH, heads, width, window: global ? null : slidingWindow });
+      return new KeyValueCache({ layers, heads: [BATCH, heads], width, window: global ? null : slidingWindow });
     };
     return { local: cache(false), global: cache(true) };
   }
@@ -197,8 +197,9 @@ export class SpeechBackbone {
       ...this.#pastFeeds(state, "global"),
     });
     requireFinite("voice", (hidden as FloatTensor).data);
-    state.local.append(added);
-    state.global.append(added);
+    const rowOf = (name: string): Float32Array => added[name]!.data as Float32Array;
+    state.local.append(rowOf);
+    state.global.append(rowOf);
     return hidden as FloatTensor;
   }
 
@@ -214,7 +215,6 @@ export class SpeechBackbone {
     const { cosines, sines } = rotationAt([state[kind].positions], headDim, base);
     return {
       ...state[kind].feeds(),
-      [`${kind}Mask`]: state[kind].mask(),
       [`${kind}Cosines`]: cosines,
       [`${kind}Sines`]: sines,
     };
