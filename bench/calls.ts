@@ -149,7 +149,7 @@ async function directDelay(): Promise<number[]> {
 
 async function delays(): Promise<object> {
   const peer = new WebRtcPeer();
-  const webrtc = await WebRtc.load();
+  const webrtc = new WebRtc();
   const { answerSdp, transport } = await webrtc.answer(await peer.offer());
   await peer.accept(answerSdp);
   await transport.opened;

@@ -2,17 +2,19 @@
  * How fast is VoiceChat at its published size on this machine?
  *
  *     npx tsx bench/voicechat-fullsize.ts --dir /big/disk/voicechat-4bit [--bits 4|8] [--precision exact|fast]
- *                                         [--frames 8] [--threads N] [--provider cpu|webgpu|cuda|coreml]
+ *                                         [--frames 8] [--past 7500] [--threads N] [--provider cpu|webgpu|cuda|coreml]
  *
  * Writes a checkpoint with random weights into --dir once (8.6 GB at 4 bits, 13.3 GB at 8), then loads it and runs frames as a
  * live session does. Prints JSON: load time, resident memory, the rate at which memory reads, and milliseconds per stage
- * and frame (the first two frames left out).
+ * and frame (the first two frames left out); with --past also behind so many positions, ten minutes being 7,500: attention
+ * that sees everything reads what a session has gathered.
  */
 import { copyFileSync, existsSync, readFileSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { VoiceChatModel } from "../src/engines/voicechat/model.ts";
+import type { KeyValueCache } from "../src/engines/voicechat/networks/key-value-cache.ts";
 import type { Provider } from "../src/onnx/runtime.ts";
 import { RandomGenerator } from "../src/util/rng.ts";
 import { writeCheckpoint } from "./voicechat-checkpoint.ts";
@@ -28,6 +30,7 @@ const { values } = parseArgs({
     bits: { type: "string", default: "4" },
     precision: { type: "string", default: "exact" },
     frames: { type: "string", default: "8" },
+    past: { type: "string", default: "0" },
     threads: { type: "string", default: `${availableParallelism()}` },
     provider: { type: "string", default: "cpu" },
   },
@@ -56,9 +59,12 @@ const model = await VoiceChatModel.load(values.dir, {
 begin("done");
 const loadedMs = performance.now();
 const memory = { resident: status("VmRSS"), peak: status("VmHWM") };
-const frames = await run(Number(values.frames));
-
-const warm = frames.slice(COLD_FRAMES);
+const count = Number(values.frames);
+const past = Number(values.past);
+const frameMs = summaries(await run(count, 0));
+const residentAfterGb = status("VmRSS");
+const behind =
+  past === 0 ? undefined : { past, frameMs: summaries(await run(count, past)), residentGb: status("VmRSS") };
 console.log(
   JSON.stringify(
     {
@@ -68,9 +74,10 @@ console.log(
       parts,
       residentGb: memory.resident,
       peakGb: memory.peak,
-      residentAfterGb: status("VmRSS"),
+      residentAfterGb,
       readGbPerSecond: readRate(),
-      frameMs: Object.fromEntries(STAGES.map((stage) => [stage, summary(warm.map((times) => times[stage]))])),
+      frameMs,
+      behind,
     },
     null,
     1,
@@ -78,13 +85,14 @@ console.log(
 );
 await model.close();
 
-/** A live session on noise: each stage timed by itself. */
-async function run(count: number): Promise<Times[]> {
+/** A live session on noise, behind `past` positions of noise: each stage timed by itself. */
+async function run(count: number, past: number): Promise<Times[]> {
   const { config, conformer, rnnt, language, speech, codec } = model;
   const { featIn } = config.audioConfig.encoder;
   const heard = conformer.initialState();
   const state = language.initialState();
   const voice = speech.initialState(new RandomGenerator(0));
+  for (const cache of [state.attention, voice.backbone.local, voice.backbone.global]) fill(cache, past);
   const decoder = codec.stream("streaming");
   let words = await rnnt.initialState();
   let previous = { text: config.padTokenId, function: config.padTokenId };
@@ -109,6 +117,23 @@ async function run(count: number): Promise<Times[]> {
     all.push({ ...times, total } as Times);
   }
   return all;
+}
+
+function fill(cache: KeyValueCache, positions: number): void {
+  const noise = Float32Array.from({ length: 2 ** 13 }, () => Math.random() - 0.5);
+  const sizes = new Map(Object.entries(cache.feeds()).map(([name, { shape }]) => [name, rowSize(name, shape)]));
+  for (let n = 0; n < positions; n++) cache.append((name) => noise.subarray(n % 64, (n % 64) + sizes.get(name)!));
+}
+
+/** Elements of one position: all axes but the one of positions, which is a key's last and a value's last but one. */
+function rowSize(name: string, shape: readonly number[]): number {
+  const rows = shape.at(name.startsWith("keys") ? -1 : -2) ?? 1;
+  return shape.reduce((product, size) => product * size, 1) / rows;
+}
+
+function summaries(frames: readonly Times[]): Record<string, ReturnType<typeof summary>> {
+  const warm = frames.slice(COLD_FRAMES);
+  return Object.fromEntries(STAGES.map((stage) => [stage, summary(warm.map((times) => times[stage]))]));
 }
 
 function summary(list: readonly number[]): { mean: number; p50: number; max: number } {

@@ -3,7 +3,7 @@
  * tiny checkpoint. Prints JSON: memory along the way, whether every later answer equals the first byte for byte, and the
  * time of a frame in the first and in the last minute.
  *
- *     npx tsx bench/voicechat-sessions.ts [--sessions 1000] [--minutes 10] [--kills 10]
+ *     node --expose-gc --import tsx bench/voicechat-sessions.ts [--sessions 1000] [--minutes 10] [--kills 10]
  */
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
@@ -28,14 +28,15 @@ const AHEAD_FRAMES = 50;
 
 const question = readWav(readFileSync(`${FIXTURES}/audio/question.wav`)).samples;
 
-/** Megabytes: of this process, server and clients together, and of the model's. */
-function memory(): { readonly serverMb: number; readonly modelMb: number[] } {
+/** Megabytes: of this process, server and clients together, what of it is in use, and of the model's. */
+function memory(): { readonly serverMb: number; readonly usedMb: number; readonly modelMb: number[] } {
   globalThis.gc?.();
   const modelMb = modelProcesses().map((pid) => {
     const kilobytes = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
     return Math.round(Number(kilobytes) / 1024);
   });
-  return { serverMb: Math.round(process.memoryUsage().rss / 2 ** 20), modelMb };
+  const { rss, heapUsed, external } = process.memoryUsage();
+  return { serverMb: Math.round(rss / 2 ** 20), usedMb: Math.round((heapUsed + external) / 2 ** 20), modelMb };
 }
 
 async function manySessions(server: Server): Promise<object> {
