@@ -131,7 +131,12 @@ export class DuplexConnection {
       return;
     }
     const { command } = decoded;
-    if (command.type === "append") this.#options.observer?.audio("input", command.pcm.length / command.sampleHz);
+    const { engine, observer } = this.#options;
+    const { inputHz } = engine.capabilities;
+    // Audio at another rate is refused, and what a peer calls a rate may be no divisor at all.
+    if (command.type === "append" && command.sampleHz === inputHz) {
+      observer?.audio("input", command.pcm.length / inputHz);
+    }
     await this.#session.dispatch(command);
   }
   #emit(event: DuplexEvent): void {

@@ -75,8 +75,9 @@ export class Reception {
   }
   /** The served model that `name` means; the default where it is undefined. @throws {ClientError} model_not_found. */
   checkModel(name: unknown): string {
-    const served = this.servedModels();
-    if (name === undefined) return served[0] as string;
+    const { models: served, turnTaking } = this.#options.readiness.engine().capabilities;
+    // A full-duplex model is the only one of its server, and any name means it. Source: VoiceChat's `session.model`.
+    if (name === undefined || turnTaking === "model") return served[0] as string;
     if (typeof name === "string" && isServed(name, served)) return name;
     const message = `The model "${String(name).slice(0, 100)}" is not served here; served are: ${served.join(", ")}.`;
     throw new ClientError("model_not_found", message, "model");

@@ -15,9 +15,12 @@ export interface WebSocketTransportOptions {
   readonly limits: WebSocketLimits;
 }
 
-/** What is read ahead of the session. Beyond either the socket is not read, and TCP slows the peer down. */
-const READ_AHEAD_MESSAGES = 64;
-const READ_AHEAD_CHARACTERS = 4 * 1024 * 1024;
+/**
+ * What is read ahead of the session. Beyond either the socket is not read, and TCP slows the peer down; nor is a goodbye
+ * read, so this is wide enough for a peer that says a minute and a half of audio at once and then leaves.
+ */
+export const READ_AHEAD_MESSAGES = 4096;
+export const READ_AHEAD_CHARACTERS: number = 4 * 1024 * 1024;
 /** The queue also takes what was in flight when reading stopped: all frames of one read of the socket. */
 const QUEUE_MESSAGES_MAX = 65_536;
 const UNANSWERED_PINGS_MAX = 2;
@@ -29,6 +32,8 @@ export class WebSocketTransport implements Transport {
   readonly unplayedMs = 0;
   readonly gone: Promise<void>;
   readonly #socket: WebSocket;
+  readonly #closed: Promise<void>;
+  #onGone: () => void = () => {};
   readonly #clock: Clock;
   readonly #limits: WebSocketLimits;
   readonly #queue = new Queue<TransportMessage>(QUEUE_MESSAGES_MAX);
@@ -41,7 +46,10 @@ export class WebSocketTransport implements Transport {
     this.#socket = options.socket;
     this.#clock = options.clock;
     this.#limits = options.limits;
-    this.gone = new Promise((resolve) => this.#socket.once("close", () => resolve()));
+    this.#closed = new Promise((resolve) => this.#socket.once("close", () => resolve()));
+    this.gone = new Promise((resolve) => {
+      this.#onGone = resolve;
+    });
     this.#socket.on("message", (data) => this.#receive(data));
     this.#socket.on("pong", () => {
       this.#unansweredPings = 0;
@@ -59,6 +67,8 @@ export class WebSocketTransport implements Transport {
   }
   send(text: string): void {
     if (this.#socket.readyState === this.#socket.OPEN) this.#socket.send(text);
+    // A peer that said goodbye and does not read keeps its connection open for a while; nobody is there all the same.
+    else this.#onGone();
   }
   sendAudio(): void {
     throw new AppError("internal_error", "a WebSocket has no audio track; audio travels in events");
@@ -76,7 +86,7 @@ export class WebSocketTransport implements Transport {
         .replace(/\uFFFD$/, ""),
     );
     const cancel = this.#clock.schedule(CLOSE_TIMEOUT_MS, () => this.#socket.terminate());
-    await this.gone;
+    await this.#closed;
     cancel();
   }
   #receive(data: RawData): void {
@@ -107,6 +117,7 @@ export class WebSocketTransport implements Transport {
     });
   }
   #end(): void {
+    this.#onGone();
     this.#cancelPing();
     this.#queue.close();
   }

@@ -9,6 +9,7 @@ import type { VoiceChatErrorCode, VoiceChatEventBody } from "../../src/protocol/
 import { FAREWELLS } from "../../src/server/duplex-connection.ts";
 import { Metrics } from "../../src/server/metrics.ts";
 import { VOICECHAT_MESSAGE_BYTES_MAX } from "../../src/server/voicechat-sessions.ts";
+import { READ_AHEAD_CHARACTERS, READ_AHEAD_MESSAGES } from "../../src/server/websocket.ts";
 import { randomId } from "../../src/util/ids.ts";
 import { CAPABILITIES } from "../support/scripted-engine.ts";
 
@@ -103,6 +104,9 @@ test("the limits are those of the code", () => {
     "audio of a session": `${streamingSecondsMax} s`,
     "unread output": "16 MiB",
   });
+  expect(DOCUMENT).toContain(
+    `${READ_AHEAD_CHARACTERS / 2 ** 20} MiB or ${READ_AHEAD_MESSAGES.toLocaleString("en")} messages`,
+  );
 });
 test("the close codes are those of the code", () => {
   const table = (["message_too_large", "server_draining", "server_busy"] as const).map(

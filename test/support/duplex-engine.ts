@@ -10,23 +10,27 @@ export interface DuplexEngineOptions {
   readonly textLength?: number;
   /** Hears, and says nothing at all. */
   readonly mute?: boolean;
-  readonly onOpen?: (settings: EngineSettings) => void;
+  /** Never works off what it is given. */
+  readonly stuck?: boolean;
+  /** `events` takes what the model is to say out of turn. */
+  readonly onOpen?: (settings: EngineSettings, events: Queue<EngineEvent>) => void;
 }
 
 export function duplexEngine(options: DuplexEngineOptions = {}): Engine {
-  const { frameMs = 10, textLength = 0, mute = false, onOpen } = options;
+  const { onOpen } = options;
   return {
     capabilities: { ...CAPABILITIES, turnTaking: "model", acceptsText: false, outputHz: 22_050, sessionsMax: 1 },
     open: async (settings) => {
-      onOpen?.(settings);
-      return stream(frameMs, textLength, mute);
+      const events = new Queue<EngineEvent>(100_000);
+      onOpen?.(settings, events);
+      return stream(options, events);
     },
     [Symbol.asyncDispose]: async () => {},
   };
 }
 
-function stream(frameMs: number, textLength: number, mute: boolean): EngineStream {
-  const events = new Queue<EngineEvent>(100_000);
+function stream(options: DuplexEngineOptions, events: Queue<EngineEvent>): EngineStream {
+  const { frameMs = 10, textLength = 0, mute = false, stuck = false } = options;
   let frameIndex = 0;
   let endSample = 0;
   const end = (type: "frame.done" | "frame.cancelled"): void => {
@@ -35,7 +39,9 @@ function stream(frameMs: number, textLength: number, mute: boolean): EngineStrea
   };
   return {
     events,
-    backlogSamples: 0,
+    get backlogSamples() {
+      return stuck ? endSample : 0;
+    },
     push(pcm) {
       for (let at = 0; !mute && at + 1280 <= pcm.length; at += 1280, frameIndex++) {
         const stageMs = { perception: frameMs / 2, language: frameMs / 2 };
@@ -45,7 +51,7 @@ function stream(frameMs: number, textLength: number, mute: boolean): EngineStrea
         events.push({ type: "frame.audio", frameIndex, pcm: new Float32Array(1764), hz: 22_050, audioCodes: [1] });
       }
       endSample += pcm.length;
-      events.push({ type: "input.consumed", endSample });
+      if (!stuck) events.push({ type: "input.consumed", endSample });
     },
     send(command) {
       if (command.type === "input.finish") end("frame.done");

@@ -54,8 +54,7 @@ export function readEnvelope(text: string): Read<Envelope> {
     return refuse("invalid_request", `message must be a JSON object; got ${text.length} characters that are not JSON`);
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    const got = Array.isArray(value) ? "an array" : value === null ? "null" : `a ${typeof value}`;
-    return refuse("invalid_request", `message must be a JSON object, got ${got}`);
+    return refuse("invalid_request", `message must be a JSON object, got ${kindOf(value)}`);
   }
   const body = value as Record<string, unknown>;
   return { ok: true, value: { type: typeof body["type"] === "string" ? body["type"] : "", body } };
@@ -121,13 +120,10 @@ const INPUT_HZ = 16_000;
 function readAppend(body: Envelope["body"]): Read<ClientMessage> {
   const { audio, sample_rate: sampleHz = INPUT_HZ } = body;
   if (typeof audio !== "string") {
-    return refuse(
-      "inference_error",
-      `audio must be base64 PCM16, got ${audio === undefined ? "nothing" : typeof audio}`,
-    );
+    return refuse("inference_error", `audio must be base64 PCM16, got ${kindOf(audio)}`);
   }
   if (typeof sampleHz !== "number" || !Number.isInteger(sampleHz)) {
-    const got = typeof sampleHz === "number" ? sampleHz : `a ${typeof sampleHz}`;
+    const got = typeof sampleHz === "number" ? sampleHz : kindOf(sampleHz);
     return refuse("inference_error", `sample_rate must be an integer, got ${got}`);
   }
   return { ok: true, value: { type: "append", audio, sampleHz } };
@@ -136,9 +132,17 @@ function readAppend(body: Envelope["body"]): Read<ClientMessage> {
 function readCommit(body: Envelope["body"]): Read<ClientMessage> {
   const { pad_partial: padPartial = true } = body;
   if (typeof padPartial !== "boolean") {
-    return refuse("invalid_request", `pad_partial must be a boolean, got a ${typeof padPartial}`);
+    return refuse("invalid_request", `pad_partial must be a boolean, got ${kindOf(padPartial)}`);
   }
   return { ok: true, value: { type: "commit", padPartial } };
+}
+
+/** For messages that must not quote a value. */
+function kindOf(value: unknown): string {
+  if (value === undefined) return "nothing";
+  if (value === null) return "null";
+  if (typeof value !== "object") return `a ${typeof value}`;
+  return Array.isArray(value) ? "an array" : "an object";
 }
 
 const refuse = (code: VoiceChatRefusal["code"], message: string): { ok: false; refusal: VoiceChatRefusal } => ({
