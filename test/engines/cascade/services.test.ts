@@ -7,7 +7,7 @@ import { loadLlm } from "../../../src/engines/cascade/llm/choice.ts";
 import type { LlmPart, LlmRequest } from "../../../src/engines/cascade/llm/llm.ts";
 import { ResponsesApi } from "../../../src/engines/cascade/llm/responses-api.ts";
 import { guardedParts } from "../../../src/engines/cascade/llm/tool-guard.ts";
-import type { CascadeStageOptions } from "../../../src/engines/cascade/registry.ts";
+import type { CascadeStageOptions } from "../../../src/engines/cascade/stage-options.ts";
 import { OpenAiStt } from "../../../src/engines/cascade/stt/openai-stt.ts";
 import { OpenAiTts } from "../../../src/engines/cascade/tts/openai-tts.ts";
 import { silentLog } from "../../../src/util/log.ts";

@@ -6,8 +6,9 @@ import { existsSync } from "node:fs";
 import { basename } from "node:path";
 import { ConfigError } from "../../../errors.ts";
 import { VOICE_LEAD } from "../history.ts";
-import type { CascadeStageOptions } from "../registry.ts";
+
 import { OPENAI_BASE_URL } from "../remote.ts";
+import type { CascadeStageOptions } from "../stage-options.ts";
 import { ChatCompletions } from "./chat-completions.ts";
 import type { Llm } from "./llm.ts";
 import { LocalLlm } from "./local-llm.ts";
