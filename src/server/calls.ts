@@ -30,6 +30,8 @@ export interface CallSession {
 
 export interface CallsOptions {
   readonly webrtc: Pick<WebRtc, "answer">;
+  /** Why calls are refused, where the sessions cannot be had over WebRTC. */
+  readonly noCalls?: string;
   readonly admission: Admission;
   /** @throws {ClientError} where the opening cannot be honoured. */
   readonly connect: (transport: Transport, opening: CallOpening) => CallSession;
@@ -56,14 +58,15 @@ export class Calls {
 
   /**
    * Answers an offer and runs the session until it ends.
-   * @throws {ClientError} invalid_sdp, or what the session refuses.
+   * @throws {ClientError} not_implemented, invalid_sdp, or what the session refuses.
    * @throws {CapacityError} session_limit_reached or server_draining.
    */
   async open(
     offerSdp: string,
     opening: Omit<CallOpening, "callId">,
   ): Promise<{ readonly callId: string; readonly answerSdp: string }> {
-    const { admission, webrtc, connect, ids } = this.#options;
+    const { admission, webrtc, noCalls, connect, ids } = this.#options;
+    if (noCalls !== undefined) throw new ClientError("not_implemented", noCalls);
     admission.check();
     const callId = ids("rtc");
     // The place is taken before the first wait, so that two callers cannot take the same one.
@@ -75,6 +78,7 @@ export class Calls {
     try {
       const { answerSdp, transport } = await webrtc.answer(offerSdp);
       try {
+        if (admission.draining) admission.check();
         session = connect(transport, { callId, ...opening });
       } catch (error) {
         await transport.close(1000, "the session was refused");
@@ -109,7 +113,7 @@ export class Calls {
 
   #find(callId: string): { readonly session: CallSession; readonly transport: WebRtcTransport } {
     const call = this.#calls.get(callId);
-    if (call === undefined) throw new ClientError("not_found", `There is no call ${callId}; it may have ended.`);
+    if (call === undefined || call.transport.isClosing) throw new ClientError("not_found", `There is no call ${callId}; it may have ended.`);
     return call;
   }
 

@@ -63,6 +63,11 @@ export function publishAddress(sdp: string, address: string): string {
   return lines.join("\r\n");
 }
 
+/** Whether the answer names a UDP port; without one no peer gets through. */
+export function hasUdpCandidate(sdp: string): boolean {
+  return /^a=candidate:\S+ \d+ udp /im.test(sdp);
+}
+
 function refuse(reason: string): never {
   throw new ClientError("invalid_sdp", `The SDP offer cannot be used: ${reason}.`, "sdp");
 }

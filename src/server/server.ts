@@ -54,6 +54,8 @@ export type SessionMaker = (engine: () => Engine, observer: ConnectionObserver &
 export interface Sessions {
   readonly connect: ConnectSession;
   readonly describe: DescribeSession;
+  /** Why there are no calls over WebRTC, where there are none. */
+  readonly noCalls?: string;
   /** How a peer that gets no session is told why. Default: OpenAI's `error` event and the table's close code. */
   readonly explain?: ExplainRefusal;
   /** The largest message of the dialect, where it sets one. */
@@ -93,6 +95,8 @@ class AntiphonServer implements Server {
   readonly #config: Config;
   readonly #admission: Admission;
   readonly #readiness = new Readiness();
+  readonly #webrtc: WebRtc;
+  #takesCalls = true;
   readonly #http: HttpServer;
   #begin: () => void = () => {};
   #loading: Promise<void> = Promise.resolve();
@@ -104,6 +108,7 @@ class AntiphonServer implements Server {
     this.#log = options.log ?? createLog(config.logLevel);
     this.tls = tls;
     this.#admission = new Admission(() => this.#sessionsMax(), clock);
+    this.#webrtc = new WebRtc({ ...readIce(config), clock, log: this.#log });
     const doors = this.#doors(options, clock, ids);
     const listener = getRequestListener(doors.app.fetch);
     this.#http = createHttp(tls, (request, response) => void listener(behind(config.apiPrefix, request), response));
@@ -139,6 +144,7 @@ class AntiphonServer implements Server {
     this.#http.closeAllConnections();
     await new Promise((resolve) => this.#http.close(resolve));
     await this.#loading;
+    this.#webrtc[Symbol.dispose]();
     if (this.#readiness.isReady) await this.#readiness.engine()[Symbol.asyncDispose]();
   }
   #sessionsMax(): number {
@@ -152,6 +158,7 @@ class AntiphonServer implements Server {
     const secrets = new ClientSecrets(clock);
     const origins = new OriginPolicy([...config.corsOrigins, ...config.allowedOrigins]);
     const sessions = options.sessions(() => this.#readiness.engine(), metrics);
+    this.#takesCalls = sessions.noCalls === undefined;
     const shared = { origins, admission: this.#admission, readiness: this.#readiness, metrics, clock, log };
     const reception = new Reception({
       ...shared,
@@ -159,7 +166,8 @@ class AntiphonServer implements Server {
       connect: sessions.connect,
     });
     const calls = new Calls({
-      webrtc: lazyWebRtc(config, clock, log),
+      webrtc: this.#webrtc,
+      ...(sessions.noCalls === undefined ? {} : { noCalls: sessions.noCalls }),
       admission: this.#admission,
       connect: (transport, opening) => reception.connect(transport, reception.grant(opening.model, opening.session)),
       ids,
@@ -187,6 +195,8 @@ class AntiphonServer implements Server {
       const loaded = await load((waitingFor) => this.#readiness.loading(waitingFor));
       const engine = await this.#serve(loaded);
       this.#readiness.ready(engine);
+      // The first call finds libwebrtc loaded; nobody waits for it here.
+      if (this.#takesCalls) this.#webrtc.prepare();
       return engine;
     } catch (error) {
       this.#readiness.failed(toAppError(error));
@@ -216,12 +226,6 @@ function behind(prefix: string, request: IncomingMessage): IncomingMessage {
   const inside = url.startsWith(prefix) && /^(\/|\?|$)/.test(url.slice(prefix.length));
   request.url = inside ? url.slice(prefix.length).replace(/^(?!\/)/, "/") : `/${url}`;
   return request;
-}
-
-/** libwebrtc is loaded with the first call: most servers never get one. */
-function lazyWebRtc(config: Config, clock: Clock, log: Log): Pick<WebRtc, "answer"> {
-  const ice = readIce(config);
-  return { answer: async (offer) => (await WebRtc.load({ ...ice, clock, log })).answer(offer) };
 }
 
 function callRoutes(calls: Calls, prefix: string): RouteGroup {

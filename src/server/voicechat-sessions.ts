@@ -28,12 +28,6 @@ export function voiceChatSessions(options: VoiceChatSessionsOptions): SessionMak
   const pace = unsentBytesMax === undefined ? {} : { unsentBytesMax };
   return (engine: () => Engine, observer) => ({
     connect(transport): RunningSession {
-      if (transport.kind === "webrtc") {
-        throw new ClientError(
-          "not_implemented",
-          "A full-duplex model talks over a WebSocket at /v1/realtime, not WebRTC.",
-        );
-      }
       const connection = new DuplexConnection({
         transport,
         engine: engine(),
@@ -59,6 +53,7 @@ export function voiceChatSessions(options: VoiceChatSessionsOptions): SessionMak
         "A VoiceChat server makes no client secrets; connect with the API key.",
       );
     },
+    noCalls: "A VoiceChat model talks over a WebSocket, not WebRTC: connect to /v1/realtime instead.",
     messageBytesMax: VOICECHAT_MESSAGE_BYTES_MAX,
     explain: (error) => ({ text: refusalText(error, ids), code: error.code === "session_limit_reached" ? 1013 : null }),
   });

@@ -1,14 +1,16 @@
 /**
- * WebRTC as a transport: Opus both ways on one media track, events on one data channel. libwebrtc does ICE, DTLS, the
- * jitter buffer and the codec; this file owns its objects and lets go of every one of them when the call ends.
+ * WebRTC as a transport: Opus both ways on one media track, events on one data channel. libwebrtc lives in a process of its
+ * own for each peer (peer-entry.ts); here are the call's clock, its paced line and its ends.
  */
 import { int16ToFloat } from "../audio/pcm.ts";
-import { AppError, ClientError } from "../errors.ts";
+import { AppError, CapacityError, ClientError, toAppError } from "../errors.ts";
 import { type Clock, systemClock } from "../util/clock.ts";
 import { type Log, silentLog } from "../util/log.ts";
 import { Queue } from "../util/queue.ts";
-import { LINE_HZ, RtpAudio } from "./rtp-audio.ts";
-import { publishAddress, readOffer } from "./sdp.ts";
+import { PeerProcess } from "./peer-process.ts";
+import type { FromPeer } from "./peer-wire.ts";
+import { RtpAudio } from "./rtp-audio.ts";
+import { hasUdpCandidate, type Offer, publishAddress, readOffer } from "./sdp.ts";
 import type { Transport, TransportMessage } from "./transport.ts";
 
 export interface IceServer {
@@ -20,7 +22,7 @@ export interface IceServer {
 export interface WebRtcOptions {
   /** STUN and TURN servers. None by default: host candidates only, and nobody else is asked. */
   readonly iceServers?: readonly IceServer[];
-  /** The UDP ports that media may use; each call takes one per network interface. Default: any. */
+  /** The UDP ports that media may use; each call takes one, the same on every network interface. Default: any. */
   readonly udpPorts?: { readonly min: number; readonly max: number } | null;
   /** The address under which peers reach this host, where it is not one of its own. */
   readonly natIp?: string | null;
@@ -48,130 +50,77 @@ function resolveWebRtc(options: WebRtcOptions = {}): WebRtcSettings {
 
 /** libwebrtc closes the channel on a longer message. */
 const MESSAGE_BYTES_MAX = 262_144;
-/** Candidates that come later than this are left out of the answer; only STUN and TURN take time. */
-const GATHERING_MS_MAX = 3_000;
-/** What the last words of a call may take to leave. */
-const FAREWELL_MS_MAX = 500;
 /** 20 s of audio in pieces of 10 ms. */
 const INCOMING_MESSAGES_MAX = 2_000;
 
-// What is used of @roamhq/wrtc, whose own types need the browser's.
-interface Emitter {
-  addEventListener(name: string, listener: (event: never) => void): void;
-}
-interface Track {
-  readonly kind: string;
-  stop(): void;
-}
-interface Channel extends Emitter {
-  readonly readyState: string;
-  readonly bufferedAmount: number;
-  send(text: string): void;
-  close(): void;
-}
-interface Peer extends Emitter {
-  readonly connectionState: string;
-  readonly iceGatheringState: string;
-  readonly localDescription: { readonly sdp: string } | null;
-  setRemoteDescription(description: { type: "offer"; sdp: string }): Promise<void>;
-  addTrack(track: Track): unknown;
-  createAnswer(): Promise<unknown>;
-  setLocalDescription(description: unknown): Promise<void>;
-  close(): void;
-}
-interface SinkData {
-  readonly samples: Int16Array;
-  readonly sampleRate: number;
-  readonly channelCount: number;
-}
-interface Sink {
-  ondata: ((data: SinkData) => void) | null;
-  stop(): void;
-}
-interface Source {
-  createTrack(): Track;
-  onData(data: object): void;
-}
-interface Library {
-  readonly RTCPeerConnection: new (configuration: object) => Peer;
-  readonly nonstandard: {
-    readonly RTCAudioSource: new () => Source;
-    readonly RTCAudioSink: new (track: Track) => Sink;
-  };
-}
-
-let loading: Promise<Library> | null = null;
-
-async function loadLibrary(): Promise<Library> {
-  let library: Library;
-  try {
-    library = ((await import("@roamhq/wrtc")) as unknown as { default: Library }).default;
-  } catch (cause) {
-    const machine = `${process.platform}-${process.arch}`;
-    throw new AppError("not_implemented", `No WebRTC on ${machine}: use the WebSocket at /v1/realtime.`, { cause });
-  }
-  // The library's audio sources crash when Node takes its environment down at a natural end; leaving first avoids it.
-  process.once("beforeExit", () => process.exit());
-  return library;
-}
-
-/** The library, loaded, and the network it may use. Answers offers; each answer is a call of its own. */
-export class WebRtc {
-  readonly #library: Library;
+/** Answers offers; each answer is a call of its own. */
+export class WebRtc implements Disposable {
   readonly #settings: WebRtcSettings;
+  /** Has loaded libwebrtc, or is about to, and waits for a call. */
+  #spare: PeerProcess | null = null;
+  #isDisposed = false;
 
-  constructor(library: Library, settings: WebRtcSettings) {
-    this.#library = library;
-    this.#settings = settings;
+  constructor(options: WebRtcOptions = {}) {
+    this.#settings = resolveWebRtc(options);
   }
 
-  /** @throws {AppError} not_implemented where there is no build of libwebrtc for this machine. */
-  static async load(options: WebRtcOptions = {}): Promise<WebRtc> {
-    loading ??= loadLibrary();
-    return new WebRtc(await loading, resolveWebRtc(options));
+  /** Starts the process of the next call, so that the call need not wait for it. Where there is no WebRTC, calls say so. */
+  prepare(): void {
+    if (this.#isDisposed || (this.#spare?.pid ?? null) !== null) return;
+    const spare = new PeerProcess(this.#settings.log);
+    this.#spare = spare;
+    spare.ready.catch((error: unknown) => {
+      this.#settings.log.warn({ code: toAppError(error).code }, "no process for calls over WebRTC");
+      if (this.#spare === spare) this.#spare = null;
+      spare.kill();
+    });
   }
 
   /**
    * Takes a peer's offer. The call is not open yet: the peer needs the answer first.
    * @throws {ClientError} invalid_sdp, with the reason.
+   * @throws {CapacityError} session_limit_reached when every port of `udpPorts` is taken.
+   * @throws {AppError} not_implemented where there is no build of libwebrtc for this machine.
    */
   async answer(offerSdp: string): Promise<{ readonly answerSdp: string; readonly transport: WebRtcTransport }> {
     const offer = readOffer(offerSdp);
-    const { iceServers, udpPorts, natIp } = this.#settings;
-    const peer = new this.#library.RTCPeerConnection({
-      iceServers,
-      bundlePolicy: "max-bundle",
-      ...(udpPorts === null ? {} : { portRange: udpPorts }),
-    });
-    const transport = new WebRtcTransport(peer, this.#library, offer, this.#settings);
+    this.prepare();
+    const peer = this.#spare ?? new PeerProcess(this.#settings.log);
+    this.#spare = null;
+    await peer.ready;
+    const transport = new WebRtcTransport(peer, offer, this.#settings);
     try {
-      await peer.setRemoteDescription({ type: "offer", sdp: offer.sdp }).catch((cause: unknown) => {
-        const reason = cause instanceof Error ? cause.message : String(cause);
-        throw new ClientError("invalid_sdp", `The SDP offer cannot be used: ${reason}.`, "sdp", { cause });
+      const { iceServers, udpPorts, natIp } = this.#settings;
+      const answerSdp = await transport.negotiate(offer.sdp, {
+        iceServers,
+        bundlePolicy: "max-bundle",
+        ...(udpPorts === null ? {} : { portRange: udpPorts }),
       });
-      transport.addVoice();
-      await peer.setLocalDescription(await peer.createAnswer());
-      await this.#gathered(peer);
-      const answerSdp = peer.localDescription?.sdp ?? "";
+      if (udpPorts !== null && !hasUdpCandidate(answerSdp)) throw noPort(udpPorts);
       return { answerSdp: natIp === null ? answerSdp : publishAddress(answerSdp, natIp), transport };
     } catch (error) {
       await transport.close(1000, "no answer");
       throw error;
+    } finally {
+      this.prepare();
     }
   }
 
-  #gathered(peer: Peer): Promise<void> {
-    return new Promise((resolve) => {
-      const cancel = this.#settings.clock.schedule(GATHERING_MS_MAX, resolve);
-      const look = (): void => {
-        if (peer.iceGatheringState !== "complete") return;
-        cancel();
-        resolve();
-      };
-      peer.addEventListener("icegatheringstatechange", look);
-      look();
-    });
+  /** Calls go on; the process that waits for the next one ends. */
+  [Symbol.dispose](): void {
+    this.#isDisposed = true;
+    this.#spare?.kill();
+    this.#spare = null;
   }
+}
+
+function noPort({ min, max }: { readonly min: number; readonly max: number }): CapacityError {
+  const ports = min === max ? `The one media port ${min} is` : `All media ports ${min}-${max} are`;
+  return new CapacityError(
+    "session_limit_reached",
+    `${ports} taken; try again when a call has ended. Each call takes one: whoever runs this server can give more with --ice-udp-port FIRST-LAST.`,
+    { retryable: true },
+  );
 }
 
 export class WebRtcTransport implements Transport {
@@ -179,58 +128,42 @@ export class WebRtcTransport implements Transport {
   readonly audioPath = "track";
   /** True when the call can be used, false when it ended before. */
   readonly opened: Promise<boolean>;
-  readonly #peer: Peer;
-  readonly #library: Library;
+  readonly #peer: PeerProcess;
   readonly #settings: WebRtcSettings;
   readonly #hasDataChannel: boolean;
   readonly #messageBytesMax: number;
   readonly #incoming = new Queue<TransportMessage>(INCOMING_MESSAGES_MAX);
-  readonly #source: Source;
-  readonly #voice: Track;
   readonly #line: RtpAudio;
-  #channel: Channel | null = null;
-  #ear: Track | null = null;
-  #sink: Sink | null = null;
+  #answered: { resolve: (sdp: string) => void; reject: (error: unknown) => void } | null = null;
   #resolveOpened: (opened: boolean) => void = () => {};
   #isOpen = false;
+  #isChannelOpen = false;
+  #sentBytes = 0;
+  /** Of `#sentBytes`, what the peer's process had taken, and what of that waited for the network. */
+  #taken = { takenBytes: 0, bufferedBytes: 0 };
   /** Ends the call when a peer has not come, or has gone. */
   #cancelDeadline: () => void;
   #closing: Promise<void> | null = null;
 
-  constructor(
-    peer: Peer,
-    library: Library,
-    offer: { readonly hasDataChannel: boolean; readonly messageBytesMax: number },
-    settings: WebRtcSettings,
-  ) {
+  constructor(peer: PeerProcess, offer: Offer, settings: WebRtcSettings) {
     this.#peer = peer;
-    this.#library = library;
     this.#settings = settings;
     this.#hasDataChannel = offer.hasDataChannel;
     this.#messageBytesMax = Math.min(MESSAGE_BYTES_MAX, offer.messageBytesMax);
     this.opened = new Promise((resolve) => {
       this.#resolveOpened = resolve;
     });
-    this.#source = new library.nonstandard.RTCAudioSource();
-    this.#voice = this.#source.createTrack();
-    this.#line = new RtpAudio(settings.clock, (samples) =>
-      this.#source.onData({
-        samples,
-        sampleRate: LINE_HZ,
-        bitsPerSample: 16,
-        channelCount: 1,
-        numberOfFrames: samples.length,
-      }),
-    );
+    this.#line = new RtpAudio(settings.clock, (samples) => this.#peer.send({ type: "audio", samples }));
     this.#cancelDeadline = settings.clock.schedule(settings.connectMs, () => this.#end("the peer never connected"));
-    peer.addEventListener("track", (event: { track: Track }) => this.#hear(event.track));
-    peer.addEventListener("datachannel", (event: { channel: Channel }) => this.#take(event.channel));
-    peer.addEventListener("connectionstatechange", () => this.#follow(peer.connectionState));
+    peer.listen({ receive: (message) => this.#receive(message), ended: (signal) => this.#lose(signal) });
   }
 
-  /** Puts the assistant's voice on the offered media section. */
-  addVoice(): void {
-    this.#peer.addTrack(this.#voice);
+  /** The answer to the peer's offer. Once. @throws {ClientError} invalid_sdp. @throws {AppError} internal_error. */
+  negotiate(offerSdp: string, configuration: object): Promise<string> {
+    return new Promise((resolve, reject) => {
+      this.#answered = { resolve, reject };
+      this.#peer.send({ type: "answer", offerSdp, configuration });
+    });
   }
 
   get incoming(): AsyncIterable<TransportMessage> {
@@ -239,8 +172,16 @@ export class WebRtcTransport implements Transport {
   get isOpen(): boolean {
     return this.#isOpen && this.#closing === null;
   }
+  /** Of the call's process; null when it has ended. */
+  get pid(): number | null {
+    return this.#peer.pid;
+  }
+  /** From the end's beginning on, which is before `close` resolves. */
+  get isClosing(): boolean {
+    return this.#closing !== null;
+  }
   get bufferedBytes(): number {
-    return this.#channel?.bufferedAmount ?? 0;
+    return this.#sentBytes - this.#taken.takenBytes + this.#taken.bufferedBytes;
   }
   get unplayedMs(): number {
     return this.#line.unplayedMs;
@@ -248,9 +189,11 @@ export class WebRtcTransport implements Transport {
 
   /** A message that the channel cannot carry is replaced by an error that says so. */
   send(text: string): void {
-    if (this.#channel?.readyState !== "open") return;
+    if (!this.#isChannelOpen) return;
     const bytes = Buffer.byteLength(text);
-    this.#channel.send(bytes <= this.#messageBytesMax ? text : tooLarge(bytes, this.#messageBytesMax));
+    const message = bytes <= this.#messageBytesMax ? text : tooLarge(bytes, this.#messageBytesMax);
+    this.#sentBytes += Buffer.byteLength(message);
+    this.#peer.send({ type: "text", text: message });
   }
   sendAudio(pcm: Float32Array, hz: number): void {
     if (this.#closing === null) this.#line.push(pcm, hz);
@@ -263,29 +206,39 @@ export class WebRtcTransport implements Transport {
     return this.#closing;
   }
 
-  #hear(track: Track): void {
-    if (track.kind !== "audio" || this.#sink !== null || this.#closing !== null) return;
-    this.#ear = track;
-    this.#sink = new this.#library.nonstandard.RTCAudioSink(track);
-    this.#sink.ondata = ({ samples, sampleRate, channelCount }) => {
-      // What is said before the session exists has nowhere to go; a reader that is 20 s behind has lost the thread.
-      if (this.#isOpen) this.#incoming.push({ type: "audio", pcm: toMono(samples, channelCount), hz: sampleRate });
-    };
+  #receive(message: FromPeer): void {
+    switch (message.type) {
+      case "answered":
+        this.#answered?.resolve(message.answerSdp);
+        break;
+      case "refused":
+        this.#answered?.reject(refusal(message.fault, message.reason));
+        break;
+      case "state":
+        this.#follow(message.state);
+        break;
+      case "channel":
+        this.#isChannelOpen = message.state === "open";
+        if (this.#isChannelOpen) this.#open();
+        else this.#end("the peer closed the data channel");
+        break;
+      case "text":
+        this.#hear({ type: "text", text: message.text });
+        break;
+      case "audio":
+        this.#hear({ type: "audio", pcm: toMono(message.samples, message.channelCount), hz: message.hz });
+        break;
+      case "sent":
+        this.#taken = message;
+        break;
+    }
   }
 
-  #take(channel: Channel): void {
-    if (this.#channel !== null) {
-      channel.close();
-      return;
-    }
-    this.#channel = channel;
-    channel.addEventListener("message", (event: { data: string | ArrayBuffer }) => {
-      const text = typeof event.data === "string" ? event.data : Buffer.from(event.data).toString("utf8");
-      if (!this.#incoming.push({ type: "text", text })) this.#end("events came faster than they could be read");
-    });
-    channel.addEventListener("close", () => this.#end("the peer closed the data channel"));
-    channel.addEventListener("open", () => this.#open());
-    if (channel.readyState === "open") this.#open();
+  /** What is said before the session exists has nowhere to go; a reader that is 20 s behind has lost the thread. */
+  #hear(message: TransportMessage): void {
+    if (!this.#isOpen && message.type === "audio") return;
+    if (this.#incoming.push(message) || message.type === "audio") return;
+    this.#end("events came faster than they could be read");
   }
 
   #open(): void {
@@ -299,11 +252,19 @@ export class WebRtcTransport implements Transport {
   #follow(state: string): void {
     if (state === "failed" || state === "closed") this.#end(`the connection is ${state}`);
     if (!this.#isOpen && state === "connected" && !this.#hasDataChannel) this.#open();
-    if (!this.#isOpen) return;
+    if (!this.#isOpen || this.#closing !== null) return;
     this.#cancelDeadline();
     if (state !== "disconnected") return;
     const { clock, lostMs } = this.#settings;
     this.#cancelDeadline = clock.schedule(lostMs, () => this.#end("the peer is out of reach"));
+  }
+
+  /** The peer's process is gone. */
+  #lose(signal: NodeJS.Signals | null): void {
+    if (signal !== null) this.#settings.log.warn({ signal, closing: this.#closing !== null }, "a call's process died");
+    this.#isChannelOpen = false;
+    this.#answered?.reject(new AppError("internal_error", "The process of the call ended; try again."));
+    this.#end("the process of the call ended");
   }
 
   #end(reason: string): void {
@@ -316,25 +277,14 @@ export class WebRtcTransport implements Transport {
     this.#line.stop();
     this.#incoming.close();
     this.#resolveOpened(false);
-    if (this.#sink !== null) {
-      this.#sink.ondata = null;
-      this.#sink.stop();
-    }
-    await this.#farewell();
-    this.#channel?.close();
-    this.#voice.stop();
-    this.#ear?.stop();
-    this.#peer.close();
+    await this.#peer.end();
+    this.#isChannelOpen = false;
   }
+}
 
-  /** Lets the last events leave. */
-  async #farewell(): Promise<void> {
-    const { clock } = this.#settings;
-    const untilMs = clock.nowMs() + FAREWELL_MS_MAX;
-    while (this.#channel?.readyState === "open" && this.bufferedBytes > 0 && clock.nowMs() < untilMs) {
-      await new Promise<void>((resolve) => clock.schedule(10, resolve));
-    }
-  }
+function refusal(fault: "offer" | "library", reason: string): AppError {
+  if (fault === "offer") return new ClientError("invalid_sdp", `The SDP offer cannot be used: ${reason}.`, "sdp");
+  return new AppError("internal_error", `The SDP offer could not be answered: ${reason}.`);
 }
 
 function toMono(samples: Int16Array, channelCount: number): Float32Array {

@@ -2,13 +2,12 @@
  * One supervised child process with one loaded model. Calls in flight fail when the child dies; it is started again with
  * growing pauses, and later calls wait for the new one, within a limit. Nothing that a child says can hurt the host.
  */
-import { type ChildProcess, fork } from "node:child_process";
-import { createRequire } from "node:module";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import type { ChildProcess } from "node:child_process";
 import { EngineError, type EngineStage } from "../errors.ts";
 import { assert } from "../util/assert.ts";
 import { type Clock, systemClock } from "../util/clock.ts";
 import type { Log } from "../util/log.ts";
+import { forkModule, runnable } from "./fork.ts";
 import type { CallOptions, MethodTable, WorkerClient } from "./runtime.ts";
 import { StderrLines } from "./stderr-lines.ts";
 import { engineError, type FromWorker, type ToWorker } from "./wire.ts";
@@ -49,6 +48,7 @@ const LIMITS: WorkerLimits = {
   stopMs: 2_000,
 };
 const CALM_MS = 60_000;
+const ENTRY = new URL("./entry.ts", import.meta.url);
 
 interface Pending {
   readonly onPart: ((part: unknown) => void) | undefined;
@@ -170,7 +170,7 @@ export class WorkerHost<Table extends MethodTable> implements WorkerClient<Table
   }
 
   async #spawn(): Promise<void> {
-    const process = startProcess();
+    const process = forkModule(ENTRY, [], ["ignore", "pipe", "pipe", "ipc"]);
     const child: Child = { process, pending: new Map(), readyAtMs: null };
     this.#child = child;
     const lines = new StderrLines((line) => this.#log.info({ line }, "worker output"));
@@ -247,22 +247,4 @@ export class WorkerHost<Table extends MethodTable> implements WorkerClient<Table
     const message = `The ${this.#options.name} process ${what}; try again.`;
     return new EngineError(this.#options.stage, message, { code, retryable: true });
   }
-}
-
-const fromSource = import.meta.url.endsWith(".ts");
-
-/** Worker modules are named as in the source; in `dist` they are JavaScript. */
-function runnable(module: URL): string {
-  return fromSource ? module.href : module.href.replace(/\.ts$/, ".js");
-}
-
-/** From source the child needs the TypeScript loader; from `dist` it runs plain JavaScript. */
-function startProcess(): ChildProcess {
-  const entry = fileURLToPath(new URL(fromSource ? "./entry.ts" : "./entry.js", import.meta.url));
-  const loader = fromSource ? ["--import", pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href] : [];
-  return fork(entry, [], {
-    execArgv: loader,
-    serialization: "advanced",
-    stdio: ["ignore", "pipe", "pipe", "ipc"],
-  });
 }

@@ -1,5 +1,5 @@
 import { Hono } from "hono";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { AuthError, ClientError } from "../../src/errors.ts";
 import { Admission } from "../../src/server/admission.ts";
 import { type CallOpening, type CallSession, Calls, registerCalls } from "../../src/server/calls.ts";
@@ -35,6 +35,9 @@ class EchoSession implements CallSession {
   }
 }
 
+const webrtc = new WebRtc();
+afterAll(() => webrtc[Symbol.dispose]());
+
 const peers: WebRtcPeer[] = [];
 afterEach(() => {
   for (const peer of peers.splice(0)) peer.close();
@@ -45,11 +48,11 @@ const newPeer = (): WebRtcPeer => {
   return peer;
 };
 
-async function server(options: { sessionsMax?: number } = {}) {
+function server(options: { sessionsMax?: number } = {}) {
   const openings: CallOpening[] = [];
   const admission = new Admission(() => options.sessionsMax ?? 4, systemClock);
   const calls = new Calls({
-    webrtc: await WebRtc.load(),
+    webrtc,
     admission,
     connect(transport, opening) {
       if (opening.session?.["type"] === "wrong") throw new ClientError("invalid_session_type");
@@ -78,7 +81,7 @@ async function server(options: { sessionsMax?: number } = {}) {
 
 describe("POST /v1/realtime/calls", () => {
   it("answers a raw offer with 201, Location and SDP, and the session begins when the data channel opens", async () => {
-    const { app, post, openings, admission, calls } = await server();
+    const { app, post, openings, admission, calls } = server();
     const peer = newPeer();
     const response = await post(await peer.offer());
     expect(response.status).toBe(201);
@@ -100,7 +103,7 @@ describe("POST /v1/realtime/calls", () => {
   });
 
   it("takes the session from the multipart form and from the client secret, which stands", async () => {
-    const { app, post, openings, admission } = await server();
+    const { app, post, openings, admission } = server();
     const peer = newPeer();
     const form = new FormData();
     form.set("sdp", new Blob([await peer.offer()], { type: "application/sdp" }));
@@ -113,7 +116,7 @@ describe("POST /v1/realtime/calls", () => {
   });
 
   it("gives the place back when the peer is gone", async () => {
-    const { post, admission } = await server({ sessionsMax: 1 });
+    const { post, admission } = server({ sessionsMax: 1 });
     const peer = newPeer();
     await peer.accept(await (await post(await peer.offer())).text());
     await peer.event("session.created");
@@ -126,7 +129,7 @@ describe("POST /v1/realtime/calls", () => {
   });
 
   it("says what is wrong, and holds no place for it", async () => {
-    const { app, post, admission } = await server();
+    const { app, post, admission } = server();
     const offer = await newPeer().offer();
     const form = (fields: Record<string, string>): FormData => {
       const data = new FormData();
@@ -156,7 +159,7 @@ describe("POST /v1/realtime/calls", () => {
   });
 
   it("ends a call that is opened and dropped in any way", async () => {
-    const { app, post, admission, calls } = await server({ sessionsMax: 20 });
+    const { app, post, admission, calls } = server({ sessionsMax: 20 });
     const ways: ((peer: WebRtcPeer, location: string) => unknown)[] = [
       (peer) => peer.close(),
       (peer) => peer.channel.close(),

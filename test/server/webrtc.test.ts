@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { afterEach, describe, expect, it } from "vitest";
 import type { TransportMessage } from "../../src/server/transport.ts";
 import { WebRtc, type WebRtcOptions, type WebRtcTransport } from "../../src/server/webrtc.ts";
@@ -9,10 +10,22 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
+function newWebRtc(options: WebRtcOptions = {}): WebRtc {
+  const webrtc = new WebRtc(options);
+  cleanups.push(() => webrtc[Symbol.dispose]());
+  return webrtc;
+}
+
+function newPeer(): WebRtcPeer {
+  const peer = new WebRtcPeer();
+  cleanups.push(() => peer.close());
+  return peer;
+}
+
 async function call(options: WebRtcOptions = {}): Promise<{ peer: WebRtcPeer; transport: WebRtcTransport }> {
   const peer = new WebRtcPeer();
   cleanups.push(() => peer.close());
-  const webrtc = await WebRtc.load(options);
+  const webrtc = newWebRtc(options);
   const { answerSdp, transport } = await webrtc.answer(await peer.offer());
   cleanups.push(() => transport.close(1000, "test over"));
   await peer.accept(answerSdp);
@@ -100,7 +113,7 @@ describe("WebRtcTransport", () => {
     const clock = new ManualClock();
     const peer = new WebRtcPeer();
     cleanups.push(() => peer.close());
-    const webrtc = await WebRtc.load({ clock });
+    const webrtc = newWebRtc({ clock });
     const { transport } = await webrtc.answer(await peer.offer());
     clock.advance(29_999);
     expect(clock.pendingCount).toBe(1);
@@ -111,7 +124,7 @@ describe("WebRtcTransport", () => {
   });
 
   it("says why an offer cannot be used", async () => {
-    const webrtc = await WebRtc.load();
+    const webrtc = newWebRtc();
     await expect(webrtc.answer("nonsense")).rejects.toMatchObject({ code: "invalid_sdp" });
     const broken = "v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=rtpmap:111 opus/48000/2\r\n";
     await expect(webrtc.answer(broken)).rejects.toMatchObject({
@@ -123,7 +136,7 @@ describe("WebRtcTransport", () => {
   it("keeps to the given UDP ports and publishes the given address", async () => {
     const peer = new WebRtcPeer();
     cleanups.push(() => peer.close());
-    const webrtc = await WebRtc.load({ udpPorts: { min: 50_300, max: 50_320 }, natIp: "203.0.113.9" });
+    const webrtc = newWebRtc({ udpPorts: { min: 50_300, max: 50_320 }, natIp: "203.0.113.9" });
     const { answerSdp, transport } = await webrtc.answer(await peer.offer());
     cleanups.push(() => transport.close(1000, ""));
     const candidates = answerSdp.match(/^a=candidate.*$/gm) ?? [];
@@ -133,4 +146,75 @@ describe("WebRtcTransport", () => {
     expect(Number(port)).toBeGreaterThanOrEqual(50_300);
     expect(Number(port)).toBeLessThanOrEqual(50_320);
   });
+
+  // A second call on one port was answered without any address, and never connected.
+  it("says that the ports are taken, names the option, and takes a call when one is free again", async () => {
+    const webrtc = newWebRtc({ udpPorts: { min: 50_330, max: 50_330 } });
+    const { transport } = await webrtc.answer(await newPeer().offer());
+    await expect(webrtc.answer(await newPeer().offer())).rejects.toMatchObject({
+      code: "session_limit_reached",
+      retryable: true,
+      message: expect.stringMatching(/port 50330 is taken.*--ice-udp-port/),
+    });
+    await transport.close(1000, "");
+    const third = await webrtc.answer(await newPeer().offer());
+    cleanups.push(() => third.transport.close(1000, ""));
+    expect(third.answerSdp).toMatch(/ 50330 typ host/);
+  });
+
+  // libwebrtc's bindings crash where a peer closes its channel while the server writes to it; that took the server along.
+  it("loses one call when the process of one call dies", async () => {
+    const one = await openCall();
+    const other = await openCall();
+    process.kill(one.transport.pid!, "SIGSEGV");
+    await one.ended;
+    expect(one.transport.isOpen).toBe(false);
+    one.transport.send("{}");
+    one.transport.sendAudio(tone(100, 24_000), 24_000);
+    await one.transport.close(1000, "");
+    other.transport.send('{"type":"still.here"}');
+    await other.peer.event("still.here");
+  });
+
+  it("leaves no process behind", async () => {
+    await expect.poll(callPids, { timeout: 20_000 }).toEqual([]);
+    const webrtc = new WebRtc();
+    webrtc.prepare();
+    expect(callPids()).toHaveLength(1);
+    const { transport } = await webrtc.answer(await newPeer().offer());
+    await transport.close(1000, "");
+    webrtc[Symbol.dispose]();
+    webrtc.prepare();
+    await expect.poll(callPids, { timeout: 20_000 }).toEqual([]);
+  });
+
+  it("says that there is no WebRTC where its library does not load", async () => {
+    const { NODE_OPTIONS = "" } = process.env;
+    const missing = `data:text/javascript,import m from "node:module"; const load = m._load;
+      m._load = (name, ...rest) => { if (/wrtc/.test(name)) throw new Error("no such library"); return load(name, ...rest); };`;
+    process.env["NODE_OPTIONS"] =
+      `${NODE_OPTIONS} --import "${missing.replaceAll(/\s+/g, "%20").replaceAll('"', "'")}"`;
+    try {
+      const webrtc = newWebRtc();
+      webrtc.prepare();
+      const offer = await newPeer().offer();
+      for (let i = 0; i < 2; i++) {
+        await expect(webrtc.answer(offer)).rejects.toMatchObject({
+          code: "not_implemented",
+          message: expect.stringMatching(/No WebRTC on .*WebSocket/),
+        });
+      }
+    } finally {
+      process.env["NODE_OPTIONS"] = NODE_OPTIONS;
+    }
+  });
 });
+
+/** Processes of calls that this process has started. */
+function callPids(): number[] {
+  const { stdout } = spawnSync("ps", ["-o", "pid=,args=", "--ppid", `${process.pid}`], { encoding: "utf8" });
+  return stdout
+    .split("\n")
+    .filter((line) => line.includes("peer-entry"))
+    .map((line) => Number.parseInt(line, 10));
+}

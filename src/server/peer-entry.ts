@@ -1,0 +1,210 @@
+/**
+ * The process of one peer: it owns libwebrtc and all objects of one connection, and ends with it. libwebrtc does ICE, DTLS,
+ * the jitter buffer and Opus. Its bindings for Node are not safe where a data channel closes while it is written to:
+ * the process dies (RTCDataChannel::Send reads a pointer that another thread has cleared). Here, only this call is in it.
+ */
+import type { FromPeer, ToPeer } from "./peer-wire.ts";
+
+/** Candidates that come later than this are left out of the answer; only STUN and TURN take time. */
+const GATHERING_MS_MAX = 3_000;
+/** What the last words of a call may take to leave. */
+const FAREWELL_MS_MAX = 500;
+/** What the goodbye of the connection itself may take to leave. */
+const GOODBYE_MS = 100;
+const BUFFER_LOOK_MS = 20;
+const LINE_HZ = 48_000;
+
+// What is used of @roamhq/wrtc, whose own types need the browser's.
+interface Emitter {
+  addEventListener(name: string, listener: (event: never) => void): void;
+}
+interface Track {
+  readonly kind: string;
+  stop(): void;
+}
+interface Channel extends Emitter {
+  readonly readyState: string;
+  readonly bufferedAmount: number;
+  send(text: string): void;
+  close(): void;
+}
+interface Connection extends Emitter {
+  readonly connectionState: string;
+  readonly iceGatheringState: string;
+  readonly localDescription: { readonly sdp: string } | null;
+  setRemoteDescription(description: { type: "offer"; sdp: string }): Promise<void>;
+  addTrack(track: Track): unknown;
+  createAnswer(): Promise<unknown>;
+  setLocalDescription(description: unknown): Promise<void>;
+  close(): void;
+}
+interface Sink {
+  ondata:
+    | ((data: { readonly samples: Int16Array; readonly sampleRate: number; readonly channelCount: number }) => void)
+    | null;
+  stop(): void;
+}
+interface Source {
+  createTrack(): Track;
+  onData(data: object): void;
+}
+interface Library {
+  readonly RTCPeerConnection: new (configuration: object) => Connection;
+  readonly nonstandard: {
+    readonly RTCAudioSource: new () => Source;
+    readonly RTCAudioSink: new (track: Track) => Sink;
+  };
+}
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+function tell(message: FromPeer): void {
+  if (process.connected) process.send?.(message, undefined, {}, () => {});
+}
+
+class Peer {
+  readonly #library: Library;
+  readonly #connection: Connection;
+  readonly #source: Source;
+  readonly #voice: Track;
+  #channel: Channel | null = null;
+  #ear: Track | null = null;
+  #sink: Sink | null = null;
+  #takenBytes = 0;
+  #isWatchingBuffer = false;
+  #isClosing = false;
+
+  constructor(library: Library, configuration: object) {
+    this.#library = library;
+    this.#connection = new library.RTCPeerConnection(configuration);
+    this.#source = new library.nonstandard.RTCAudioSource();
+    this.#voice = this.#source.createTrack();
+    this.#connection.addEventListener("track", ({ track }: { track: Track }) => this.#hear(track));
+    this.#connection.addEventListener("datachannel", ({ channel }: { channel: Channel }) => this.#take(channel));
+    this.#connection.addEventListener("connectionstatechange", () => {
+      if (!this.#isClosing) tell({ type: "state", state: this.#connection.connectionState });
+    });
+  }
+
+  async answer(sdp: string): Promise<void> {
+    try {
+      await this.#connection.setRemoteDescription({ type: "offer", sdp });
+    } catch (error) {
+      tell({ type: "refused", fault: "offer", reason: reasonOf(error) });
+      return;
+    }
+    try {
+      this.#connection.addTrack(this.#voice);
+      await this.#connection.setLocalDescription(await this.#connection.createAnswer());
+      await this.#gathered();
+      tell({ type: "answered", answerSdp: this.#connection.localDescription?.sdp ?? "" });
+    } catch (error) {
+      tell({ type: "refused", fault: "library", reason: reasonOf(error) });
+    }
+  }
+  send(text: string): void {
+    this.#takenBytes += Buffer.byteLength(text);
+    try {
+      // The peer may close the channel between the two.
+      if (this.#channel?.readyState === "open") this.#channel.send(text);
+    } catch {
+      // Its "close" event is on the way.
+    }
+    this.#tellSent();
+  }
+  speak(piece: Int16Array): void {
+    if (this.#isClosing) return;
+    // The library reads the whole buffer behind a view.
+    const samples = piece.slice();
+    const numberOfFrames = samples.length;
+    this.#source.onData({ samples, sampleRate: LINE_HZ, bitsPerSample: 16, channelCount: 1, numberOfFrames });
+  }
+  /** Lets the last events leave, then lets go of everything. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    if (this.#sink !== null) {
+      this.#sink.ondata = null;
+      this.#sink.stop();
+    }
+    const untilMs = performance.now() + FAREWELL_MS_MAX;
+    while (this.#bufferedBytes() > 0 && performance.now() < untilMs) await pause(BUFFER_LOOK_MS / 2);
+    this.#channel?.close();
+    this.#voice.stop();
+    this.#ear?.stop();
+    this.#connection.close();
+    await pause(GOODBYE_MS);
+  }
+
+  #gathered(): Promise<void> {
+    return new Promise((resolve) => {
+      setTimeout(resolve, GATHERING_MS_MAX).unref();
+      const look = (): void => {
+        if (this.#connection.iceGatheringState === "complete") resolve();
+      };
+      this.#connection.addEventListener("icegatheringstatechange", look);
+      look();
+    });
+  }
+  #hear(track: Track): void {
+    if (track.kind !== "audio" || this.#sink !== null || this.#isClosing) return;
+    this.#ear = track;
+    this.#sink = new this.#library.nonstandard.RTCAudioSink(track);
+    this.#sink.ondata = ({ samples, sampleRate, channelCount }) =>
+      tell({ type: "audio", samples, hz: sampleRate, channelCount });
+  }
+  #take(channel: Channel): void {
+    if (this.#channel !== null) {
+      channel.close();
+      return;
+    }
+    this.#channel = channel;
+    channel.addEventListener("message", ({ data }: { data: string | ArrayBuffer }) => {
+      tell({ type: "text", text: typeof data === "string" ? data : Buffer.from(data).toString("utf8") });
+    });
+    channel.addEventListener("close", () => tell({ type: "channel", state: "closed" }));
+    channel.addEventListener("open", () => tell({ type: "channel", state: "open" }));
+    if (channel.readyState === "open") tell({ type: "channel", state: "open" });
+  }
+  #bufferedBytes(): number {
+    return this.#channel?.readyState === "open" ? this.#channel.bufferedAmount : 0;
+  }
+  /** Once for every text, and then until nothing waits any more. */
+  #tellSent(): void {
+    const bufferedBytes = this.#bufferedBytes();
+    tell({ type: "sent", takenBytes: this.#takenBytes, bufferedBytes });
+    if (bufferedBytes === 0 || this.#isWatchingBuffer || this.#isClosing) return;
+    this.#isWatchingBuffer = true;
+    setTimeout(() => {
+      this.#isWatchingBuffer = false;
+      this.#tellSent();
+    }, BUFFER_LOOK_MS);
+  }
+}
+
+async function load(): Promise<Library | null> {
+  try {
+    const { default: library } = (await import("@roamhq/wrtc")) as unknown as { default: Library };
+    tell({ type: "ready" });
+    return library;
+  } catch (error) {
+    tell({ type: "unavailable", reason: reasonOf(error) });
+    return null;
+  }
+}
+
+// The main process says when; signals to the whole group are its affair. A natural end crashes the library's sources.
+process.on("disconnect", () => process.exit());
+process.on("SIGINT", () => {});
+process.on("SIGTERM", () => {});
+
+const library = await load();
+let peer: Peer | null = null;
+process.on("message", (message: ToPeer) => {
+  if (message.type === "answer" && library !== null) {
+    peer = new Peer(library, message.configuration);
+    void peer.answer(message.offerSdp);
+  } else if (message.type === "text") peer?.send(message.text);
+  else if (message.type === "audio") peer?.speak(message.samples);
+  else if (message.type === "close") void (peer?.close() ?? Promise.resolve()).finally(() => process.exit());
+});

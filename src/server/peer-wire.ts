@@ -1,0 +1,25 @@
+/** What the main process and the process of one peer tell each other. Survives a structured clone. */
+
+export type ToPeer =
+  | { readonly type: "answer"; readonly offerSdp: string; readonly configuration: object }
+  | { readonly type: "text"; readonly text: string }
+  /** 10 ms of mono PCM16 at 48 kHz for the track. */
+  | { readonly type: "audio"; readonly samples: Int16Array }
+  /** Say what is still unsent, then end. */
+  | { readonly type: "close" };
+
+export type FromPeer =
+  | { readonly type: "ready" }
+  /** There is no libwebrtc on this machine. */
+  | { readonly type: "unavailable"; readonly reason: string }
+  | { readonly type: "answered"; readonly answerSdp: string }
+  /** `fault` tells whose it is: the offer's, or the library's. */
+  | { readonly type: "refused"; readonly fault: "offer" | "library"; readonly reason: string }
+  /** Of the connection, as in `RTCPeerConnection.connectionState`. */
+  | { readonly type: "state"; readonly state: string }
+  | { readonly type: "channel"; readonly state: "open" | "closed" }
+  | { readonly type: "text"; readonly text: string }
+  /** Interleaved PCM16, 10 ms. */
+  | { readonly type: "audio"; readonly samples: Int16Array; readonly hz: number; readonly channelCount: number }
+  /** Bytes of text taken so far, and how many of them wait for the network. */
+  | { readonly type: "sent"; readonly takenBytes: number; readonly bufferedBytes: number };
