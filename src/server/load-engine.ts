@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Config } from "../config.ts";
+import { DUPLEX_LIMITS } from "../conversation/duplex-session.ts";
 import { Cascade } from "../engines/cascade/cascade.ts";
 import type { Engine } from "../engines/engine.ts";
 import { VoiceChatEngine } from "../engines/voicechat/engine.ts";
@@ -44,6 +45,7 @@ function voiceChatLoader(options: LoadEngineOptions, model: string): LoadEngine 
       precision,
       provider,
       threads,
+      sessionSeconds: DUPLEX_LIMITS.streamingSecondsMax,
       log,
       ...(maxSessions === null ? {} : { sessionsMax: maxSessions }),
     });

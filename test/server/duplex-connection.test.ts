@@ -18,6 +18,7 @@ beforeAll(async () => {
     directory: checkpointDirectory("tiny-f32"),
     alias: "tiny-f32",
     threads: 1,
+    sessionSeconds: 600,
     log: silentLog,
   });
 });

@@ -5,6 +5,7 @@ import type { Provider } from "../../onnx/runtime.ts";
 import type { CallContext, Method, Runtime } from "../../workers/runtime.ts";
 import { VoiceChatModel } from "./model.ts";
 import { type FrameRuns, RunMeter } from "./profile.ts";
+import { sessionBytes } from "./session-memory.ts";
 import { type FrameTiming, type StreamOptions, type VoiceChatEvent, VoiceChatStream } from "./stream.ts";
 
 export interface EngineWorkerOptions {
@@ -30,6 +31,8 @@ export type StreamPart =
 
 export type EngineMethods = {
   readonly describe: Method<null, ModelFacts>;
+  /** What a session may come to hold by that time. */
+  readonly sessionBytes: Method<{ seconds: number }, number>;
   /** Stream ids are the caller's, and are not used twice. */
   readonly open: Method<StreamRequest & { readonly streamId: string }, null>;
   readonly push: Method<{ streamId: string; samples: Float32Array; sampleHz: number }, null, StreamPart>;
@@ -72,6 +75,7 @@ export async function load(options: EngineWorkerOptions): Promise<Runtime<Engine
       outputHz: model.config.outputSampleRate,
       frameSamples: model.inputFrameSamples,
     }),
+    sessionBytes: async ({ seconds }) => sessionBytes(model.config, seconds),
     open: async ({ streamId, ...request }, { signal }) => {
       const onFrame = (timing: FrameTiming): void => streams.get(streamId)?.report(timing);
       const stream = await VoiceChatStream.open(model, { ...request, signal, onFrame });

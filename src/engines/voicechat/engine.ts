@@ -1,6 +1,7 @@
 /** VoiceChat behind the engine contract: the model in a process of its own, one live stream for each session. */
+import { freemem } from "node:os";
 import { basename } from "node:path";
-import { AppError, CapacityError, ClientError, toAppError } from "../../errors.ts";
+import { AppError, CapacityError, ClientError, ConfigError, toAppError } from "../../errors.ts";
 import type { Precision } from "../../onnx/quantized.ts";
 import type { Provider } from "../../onnx/runtime.ts";
 import { type IdSource, randomId } from "../../util/ids.ts";
@@ -24,6 +25,8 @@ export interface VoiceChatEngineOptions {
   /** The id under which it is served; the directory's name by default. */
   readonly alias?: string | null;
   readonly sessionsMax?: number;
+  /** How long a session may last: it gathers memory as it goes. */
+  readonly sessionSeconds: number;
   readonly precision?: Precision;
   readonly provider?: Provider;
   readonly threads: number;
@@ -59,9 +62,9 @@ export class VoiceChatEngine implements Engine {
       voices: [],
     };
   }
-  /** @throws {EngineError} when the checkpoint does not load. */
+  /** @throws {EngineError} when the checkpoint does not load; {ConfigError} when memory has no room for the sessions. */
   static async load(options: VoiceChatEngineOptions): Promise<VoiceChatEngine> {
-    const { directory, precision = "exact", provider = "cpu", threads, log } = options;
+    const { directory, precision = "exact", provider = "cpu", threads, sessionSeconds, log } = options;
     const worker = await WorkerHost.start<EngineMethods>({
       name: "voicechat",
       stage: "engine",
@@ -71,7 +74,9 @@ export class VoiceChatEngine implements Engine {
       limits: { loadMs: LOAD_MS },
     });
     try {
-      return new VoiceChatEngine(worker, await worker.call("describe", null), options);
+      requireRoom(await worker.call("sessionBytes", { seconds: sessionSeconds }), options);
+      const facts = await worker.call("describe", null);
+      return new VoiceChatEngine(worker, facts, options);
     } catch (error) {
       await worker[Symbol.asyncDispose]();
       throw error;
@@ -105,6 +110,21 @@ export class VoiceChatEngine implements Engine {
       this.#log.debug({ code: toAppError(error).code }, "the stream was gone");
     });
   }
+}
+
+/** One session is served even where it might not last its time: it says so. More are asked for by a number. */
+function requireRoom(sessionBytes: number, { sessionsMax = 1, sessionSeconds, log }: VoiceChatEngineOptions): void {
+  const freeBytes = freemem();
+  if (sessionBytes * sessionsMax <= freeBytes) return;
+  const gigabytes = (bytes: number): string => `${(bytes / 1e9).toPrecision(3)} GB`;
+  const cost = `a session of ${sessionSeconds} s may come to hold ${gigabytes(sessionBytes)}, and ${gigabytes(freeBytes)} are free beside the model`;
+  const fitting = Math.floor(freeBytes / sessionBytes);
+  if (sessionsMax > 1)
+    throw new ConfigError(
+      "config_invalid",
+      `--max-sessions ${sessionsMax}: ${cost}; ask for at most ${Math.max(1, fitting)}`,
+    );
+  log.warn({ sessionBytes, freeBytes }, `${cost}: a long one may end for want of memory`);
 }
 
 /** The session sees to it that little is pushed ahead; this only bounds what a fault could cost. */
