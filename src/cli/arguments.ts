@@ -1,13 +1,34 @@
 /** argv against a table of options, and the help that the table gives. */
 import { parseArgs } from "node:util";
+import { environment } from "../config.ts";
 import { AppError } from "../errors.ts";
 import { suggestion } from "../util/nearest.ts";
-import { envOf, flagOf, type Option, type OptionTable, rows } from "../util/options.ts";
+import { envOf, flagOf, type Option, type OptionTable, resolveOptions, rows } from "../util/options.ts";
+import type { CliContext } from "./context.ts";
 
 export interface Arguments {
   /** By option key, as typed. */
   readonly flags: Readonly<Record<string, string | boolean>>;
   readonly positionals: readonly string[];
+}
+
+export interface CommandLine<Settings> {
+  readonly settings: Settings;
+  readonly positionals: readonly string[];
+}
+
+/** What a command line asks for; null where it asks for help, which is printed. @throws {AppError} usage, config_invalid. */
+export function readCommandLine<Settings extends { readonly help: boolean }>(
+  argv: readonly string[],
+  table: OptionTable<Settings>,
+  text: HelpOptions,
+  { stdout }: Pick<CliContext, "stdout">,
+): CommandLine<Settings> | null {
+  const { flags, positionals } = parseArguments(argv, table);
+  const settings = resolveOptions(table, { flags, env: environment() });
+  if (!settings.help) return { settings, positionals };
+  stdout.write(help(table, text));
+  return null;
 }
 
 /** @throws {AppError} usage, with the flag that was probably meant. */

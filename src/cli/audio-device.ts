@@ -11,69 +11,44 @@ import type { PlaybackSink } from "./playback.ts";
 /** How one family of programs records and plays raw PCM16 mono on standard output and input. */
 export interface AudioProgram {
   readonly name: string;
-  readonly record: (hz: number, device: string | null) => readonly string[];
-  readonly play: (hz: number, device: string | null) => readonly string[];
+  readonly record: CommandLine;
+  readonly play: CommandLine;
   /** Command lines that print the devices: inputs, outputs. */
   readonly list: readonly [inputs: readonly string[], outputs: readonly string[]] | null;
 }
 
+type CommandLine = (hz: number, device: string | null) => readonly string[];
+
 const option = (flag: string, device: string | null): string[] => (device === null ? [] : [flag, device]);
+
+const pulse =
+  (command: string, latencyMs: number): CommandLine =>
+  (hz, device) => [
+    ...[command, "--raw", "--format=s16le", `--rate=${hz}`, "--channels=1", `--latency-msec=${latencyMs}`],
+    ...option("-d", device),
+  ];
 
 const PULSE: AudioProgram = {
   name: "PulseAudio or PipeWire (parec, pacat)",
-  record: (hz, device) => [
-    "parec",
-    "--raw",
-    "--format=s16le",
-    `--rate=${hz}`,
-    "--channels=1",
-    "--latency-msec=20",
-    ...option("-d", device),
-  ],
-  play: (hz, device) => [
-    "pacat",
-    "--raw",
-    "--format=s16le",
-    `--rate=${hz}`,
-    "--channels=1",
-    "--latency-msec=60",
-    ...option("-d", device),
-  ],
+  record: pulse("parec", 20),
+  play: pulse("pacat", 60),
   list: [
     ["pactl", "list", "short", "sources"],
     ["pactl", "list", "short", "sinks"],
   ],
 };
 
+const alsa =
+  (...command: readonly string[]): CommandLine =>
+  (hz, device) => [
+    ...[...command, "-q", "-t", "raw", "-f", "S16_LE", "-c", "1", "-r", `${hz}`],
+    ...option("-D", device),
+  ];
+
 const ALSA: AudioProgram = {
   name: "ALSA (arecord, aplay)",
-  record: (hz, device) => [
-    "arecord",
-    "-q",
-    "-t",
-    "raw",
-    "-f",
-    "S16_LE",
-    "-c",
-    "1",
-    "-r",
-    `${hz}`,
-    ...option("-D", device),
-  ],
-  play: (hz, device) => [
-    "aplay",
-    "-q",
-    "--buffer-time=100000",
-    "-t",
-    "raw",
-    "-f",
-    "S16_LE",
-    "-c",
-    "1",
-    "-r",
-    `${hz}`,
-    ...option("-D", device),
-  ],
+  record: alsa("arecord"),
+  play: alsa("aplay", "--buffer-time=100000"),
   list: [
     ["arecord", "-L"],
     ["aplay", "-L"],
@@ -156,9 +131,15 @@ export class Microphone {
   constructor(program: AudioProgram, hz: number, device: string | null) {
     this.#child = new Child(program.record(hz, device), "microphone", "--input-device");
   }
-  /** Raw PCM16 as it comes. Ends with `stop`. @throws {AppError} audio_device if the program fails. */
+  /** PCM16 as it comes, in whole samples. Ends with `stop`. @throws {AppError} audio_device if the program fails. */
   async *chunks(): AsyncGenerator<Buffer> {
-    for await (const chunk of this.#child.stdout) yield chunk as Buffer;
+    let odd: Buffer = Buffer.alloc(0);
+    for await (const chunk of this.#child.stdout) {
+      const bytes = Buffer.concat([odd, chunk as Buffer]);
+      const whole = bytes.length - (bytes.length % 2);
+      odd = bytes.subarray(whole);
+      if (whole > 0) yield bytes.subarray(0, whole);
+    }
     await this.#child.ended();
   }
   stop(): void {

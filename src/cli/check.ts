@@ -3,20 +3,18 @@ import { readQuestion } from "../check/question.ts";
 import type { Requirement } from "../check/requirement.ts";
 import { greet, type RunOptions, runSuite, SUITE, type Verdict } from "../check/suite.ts";
 import { Unmet } from "../check/unmet.ts";
-import { environment } from "../config.ts";
 import { AppError, AuthError, UpstreamError } from "../errors.ts";
 import { systemClock } from "../util/clock.ts";
-import { OptionGroup, type OptionTable, resolveOptions } from "../util/options.ts";
-import { help, parseArguments } from "./arguments.ts";
+import { OptionGroup, type OptionTable } from "../util/options.ts";
+import { type HelpOptions, readCommandLine } from "./arguments.ts";
 import { NetworkTarget } from "./check-target.ts";
 import type { CliContext } from "./context.ts";
 import { trustedCertificate } from "./realtime-client.ts";
+import { type ServerSettings, server, serverOptions } from "./server-options.ts";
 import { type Style, styled, table } from "./terminal.ts";
 
-interface CheckSettings {
-  readonly apiKey: string | null;
+interface CheckSettings extends ServerSettings {
   readonly model: string | null;
-  readonly tlsCa: string | null;
   readonly only: readonly string[];
   readonly list: boolean;
   readonly strict: boolean;
@@ -26,21 +24,12 @@ interface CheckSettings {
   readonly help: boolean;
 }
 
-const server = new OptionGroup("Server");
 const requirements = new OptionGroup("Requirements");
 const other = new OptionGroup("Other");
 
 export const CHECK_OPTIONS: OptionTable<CheckSettings> = {
-  apiKey: server.maybeText("Key of the server.", {
-    placeholder: "KEY",
-    secret: true,
-    env: ["ANTIPHON_API_KEY", "OPENAI_API_KEY"],
-  }),
   model: server.maybeText("Model to ask the server for.", { placeholder: "NAME", env: [] }),
-  tlsCa: server.maybeText("Certificate to trust (PEM); the one that this machine's own server made is trusted.", {
-    placeholder: "FILE",
-    env: [],
-  }),
+  ...serverOptions(["ANTIPHON_API_KEY", "OPENAI_API_KEY"]),
   only: requirements.list([], "Run these only: ids or areas, with * for anything (response.*, *vad*).", {
     placeholder: "PATTERN,...",
     env: [],
@@ -55,9 +44,9 @@ export const CHECK_OPTIONS: OptionTable<CheckSettings> = {
 
 /** @returns 0 if the server meets what it must, else 1. @throws {AppError} */
 export async function runCheck(argv: readonly string[], context: CliContext): Promise<number> {
-  const { flags, positionals } = parseArguments(argv, CHECK_OPTIONS);
-  const settings = resolveOptions(CHECK_OPTIONS, { flags, env: environment() });
-  if (settings.help) return print(context, checkHelp());
+  const line = readCommandLine(argv, CHECK_OPTIONS, HELP, context);
+  if (line === null) return 0;
+  const { settings, positionals } = line;
   const chosen = choose(SUITE, settings.only);
   if (settings.list) return print(context, settings.json ? json(chosen.map(facts)) : list(chosen));
   const [url, ...rest] = positionals;
@@ -70,18 +59,16 @@ export async function runCheck(argv: readonly string[], context: CliContext): Pr
   return await grade(url, chosen, settings, context);
 }
 
-const checkHelp = (): string =>
-  help(CHECK_OPTIONS, {
-    usage: "antiphon check URL [options]",
-    summary:
-      "Grades a server of the OpenAI Realtime API: one line a requirement, with what was expected and what came.",
-    envPrefix: null,
-    examples: [
-      "antiphon check ws://127.0.0.1:8765/v1/realtime",
-      "antiphon check https://voice.example --api-key KEY --only 'session.*,response.*'",
-      "antiphon check ws://127.0.0.1:8000/v1/realtime --model gpt-realtime --json",
-    ],
-  });
+const HELP: HelpOptions = {
+  usage: "antiphon check URL [options]",
+  summary: "Grades a server of the OpenAI Realtime API: one line a requirement, with what was expected and what came.",
+  envPrefix: null,
+  examples: [
+    "antiphon check ws://127.0.0.1:8765/v1/realtime",
+    "antiphon check https://voice.example --api-key KEY --only 'session.*,response.*'",
+    "antiphon check ws://127.0.0.1:8000/v1/realtime --model gpt-realtime --json",
+  ],
+};
 
 async function grade(
   url: string,

@@ -10,8 +10,8 @@ import { type Config, loadConfig } from "../config.ts";
 import { AppError } from "../errors.ts";
 import { DEFAULT_MODELS } from "../models/catalog.ts";
 import { ModelStore } from "../models/store.ts";
-import { OptionGroup, type OptionTable, resolveOptions } from "../util/options.ts";
-import { help, parseArguments } from "./arguments.ts";
+import { OptionGroup, type OptionTable } from "../util/options.ts";
+import { type HelpOptions, readCommandLine } from "./arguments.ts";
 import { findAudioProgram } from "./audio-device.ts";
 import type { CliContext } from "./context.ts";
 import { formatBytes, styled } from "./terminal.ts";
@@ -36,20 +36,22 @@ const OPTIONS: OptionTable<DoctorSettings> = {
   help: group.boolean(false, "Print this.", { env: [] }),
 };
 
+const HELP: HelpOptions = {
+  usage: "antiphon doctor [options]",
+  summary: "Says what this machine has, what is wrong, and how to mend it.",
+  envPrefix: null,
+};
+
 /** What the embedded models, their runtimes and a few sessions take. */
 const MEMORY_BYTES_MIN = 2e9;
 const DISK_BYTES_MIN = 1e9;
 
 /** @returns 0 if the server would run, 1 if there is a problem. */
 export async function runDoctor(argv: readonly string[], context: CliContext): Promise<number> {
-  const { flags, positionals } = parseArguments(argv, OPTIONS);
+  const line = readCommandLine(argv, OPTIONS, HELP, context);
+  if (line === null) return 0;
+  const { settings, positionals } = line;
   if (positionals.length > 0) throw new AppError("usage", `doctor takes no ${positionals[0]}`);
-  const settings = resolveOptions(OPTIONS, { flags });
-  if (settings.help) {
-    const summary = "Says what this machine has, what is wrong, and how to mend it.";
-    context.stdout.write(help(OPTIONS, { usage: "antiphon doctor [options]", summary, envPrefix: null }));
-    return 0;
-  }
   const findings = await examine(loadConfig(), context);
   context.stdout.write(settings.json ? `${JSON.stringify(findings, null, 2)}\n` : text(findings, context));
   return findings.some((finding) => finding.status === "problem") ? 1 : 0;

@@ -12,9 +12,9 @@ import { AppError } from "../errors.ts";
 import { isRepositoryId } from "../models/repository.ts";
 import { ModelStore } from "../models/store.ts";
 import { silentLog } from "../util/log.ts";
-import { flagOf, OptionGroup, type OptionTable, resolveOptions } from "../util/options.ts";
+import { flagOf, OptionGroup, type OptionTable } from "../util/options.ts";
 import { WorkerHost } from "../workers/host.ts";
-import { help, parseArguments } from "./arguments.ts";
+import { type HelpOptions, readCommandLine } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
 import { FrameProgress } from "./frame-progress.ts";
 import { profileSummary, runStream, type StreamResult, writeFrames } from "./generate-stream.ts";
@@ -102,14 +102,21 @@ const CHECKPOINT_FILES = ["*.json", "*.safetensors"];
 /** The largest checkpoint from a slow disk. */
 const LOAD_MS_MAX = 1_800_000;
 
+const HELP: HelpOptions = {
+  usage: "antiphon generate -m MODEL --audio FILE [--output-audio FILE] [options]",
+  summary: "Asks a VoiceChat model a recorded question: prints what it heard and answered, and records the answer.",
+  envPrefix: null,
+  examples: [
+    "antiphon generate -m NemotronLabs-VoiceChat-11B-4bit --audio question.wav --output-audio response.wav",
+    'antiphon generate -m mlx-community/NemotronLabs-VoiceChat-11B-4bit --audio question.wav -p "Be concise."',
+  ],
+};
+
 /** @returns the exit code. @throws {AppError} */
 export async function runGenerate(argv: readonly string[], context: CliContext): Promise<number> {
-  const { flags, positionals } = parseArguments(argv, GENERATE_OPTIONS);
-  const settings = resolveOptions(GENERATE_OPTIONS, { flags });
-  if (settings.help) {
-    context.stdout.write(generateHelp());
-    return 0;
-  }
+  const line = readCommandLine(argv, GENERATE_OPTIONS, HELP, context);
+  if (line === null) return 0;
+  const { settings, positionals } = line;
   if (positionals.length > 0) {
     throw new AppError("usage", `generate takes no "${positionals[0]}"; the question goes in with --audio FILE`);
   }
@@ -131,17 +138,6 @@ export async function runGenerate(argv: readonly string[], context: CliContext):
   if (json !== null) await writeOutput(json, `${JSON.stringify(report(result, loadMs, totalMs))}\n`);
   return 0;
 }
-
-const generateHelp = (): string =>
-  help(GENERATE_OPTIONS, {
-    usage: "antiphon generate -m MODEL --audio FILE [--output-audio FILE] [options]",
-    summary: "Asks a VoiceChat model a recorded question: prints what it heard and answered, and records the answer.",
-    envPrefix: null,
-    examples: [
-      "antiphon generate -m NemotronLabs-VoiceChat-11B-4bit --audio question.wav --output-audio response.wav",
-      'antiphon generate -m mlx-community/NemotronLabs-VoiceChat-11B-4bit --audio question.wav -p "Be concise."',
-    ],
-  });
 
 /** @throws {AppError} usage */
 function checkRequest(settings: GenerateSettings): { model: string; audio: string } {

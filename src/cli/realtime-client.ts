@@ -20,13 +20,16 @@ const EVENTS_MAX = 100_000;
 
 /** Speaks OpenAI's dialect unless `Event` is another's. */
 export class RealtimeClient<Event = ServerEvent> implements AsyncDisposable {
+  /** Where it is connected, without a query. */
+  readonly url: string;
   readonly #socket: WebSocket;
   readonly #events = new Queue<Event>(EVENTS_MAX);
   readonly #closed: Promise<void>;
   #closeCode: number | null = null;
 
-  private constructor(socket: WebSocket) {
+  private constructor(socket: WebSocket, url: URL) {
     this.#socket = socket;
+    this.url = `${url.origin}${url.pathname}`;
     socket.on("message", (data) => this.#events.push(JSON.parse(data.toString()) as Event));
     socket.on("error", () => {});
     this.#closed = new Promise((resolve) => {
@@ -46,7 +49,7 @@ export class RealtimeClient<Event = ServerEvent> implements AsyncDisposable {
       ...(options.ca === null ? {} : { ca: options.ca }),
     });
     // Before the first await: the first event may come with the answer to the upgrade.
-    const client = new RealtimeClient<Event>(socket);
+    const client = new RealtimeClient<Event>(socket, url);
     await new Promise<void>((resolve, reject) => {
       socket.once("open", resolve);
       socket.once("error", (error: NodeJS.ErrnoException) => reject(connectFailure(error, url)));

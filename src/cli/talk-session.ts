@@ -2,6 +2,7 @@
 import { base64ToBytes, pcm16ToFloat } from "../audio/pcm.ts";
 import { UpstreamError } from "../errors.ts";
 import type { ServerEvent } from "../protocol/openai/server-events.ts";
+import { isVoiceChatSession } from "../protocol/voicechat/server-events.ts";
 import type { Heard, Playback } from "./playback.ts";
 import type { RealtimeClient } from "./realtime-client.ts";
 import { type ClientTool, runTool } from "./tool-module.ts";
@@ -71,6 +72,7 @@ export class TalkSession {
   #take(event: ServerEvent): void {
     switch (event.type) {
       case "session.created":
+        if (isVoiceChatSession(event.session)) throw this.#otherDialect();
         this.#configure();
         break;
       case "error":
@@ -112,6 +114,13 @@ export class TalkSession {
   #closeTurn(): void {
     this.#turnsOpen = Math.max(0, this.#turnsOpen - 1);
   }
+  #otherDialect(): UpstreamError {
+    const { url } = this.#options.client;
+    return new UpstreamError(
+      "upstream_failed",
+      `${url} serves a VoiceChat model, which talks in its own way: antiphon voicechat-mic ${url}, or with recordings: antiphon voicechat-file ${url} question.wav answer.wav`,
+    );
+  }
   /** An error that ends the conversation before it began is thrown by whoever waits; others are told and counted. */
   #fail(code: string, message: string): void {
     this.#failures.push(message);
@@ -144,6 +153,8 @@ export class TalkSession {
 
 const FATAL_CODES: ReadonlySet<string> = new Set([
   "session_limit_reached",
+  // A VoiceChat server says it so.
+  "server_busy",
   "server_loading",
   "server_draining",
   "model_not_found",

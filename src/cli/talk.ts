@@ -1,27 +1,24 @@
 /** `antiphon talk`: a recorded question and a recorded answer, or microphone and speakers. */
-import { readFileSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
 import { concatPcm, floatToPcm16 } from "../audio/pcm.ts";
-import { resample } from "../audio/resample.ts";
-import { mixToMono, readWav, writeWav } from "../audio/wav.ts";
-import { environment } from "../config.ts";
+import { writeWav } from "../audio/wav.ts";
 import { AppError } from "../errors.ts";
 import { type Clock, systemClock } from "../util/clock.ts";
-import { OptionGroup, type OptionTable, resolveOptions } from "../util/options.ts";
-import { help, parseArguments } from "./arguments.ts";
+import { OptionGroup, type OptionTable } from "../util/options.ts";
+import { type HelpOptions, readCommandLine } from "./arguments.ts";
 import { findAudioProgram, listDevices, Microphone, Speaker } from "./audio-device.ts";
 import type { CliContext } from "./context.ts";
+import { checkOutputs, writeOutput } from "./output-files.ts";
 import { Playback } from "./playback.ts";
 import { RealtimeClient, trustedCertificate } from "./realtime-client.ts";
+import { readRecording } from "./recording.ts";
+import { type ServerSettings, server, serverOptions } from "./server-options.ts";
 import { TALK_HZ, TalkSession } from "./talk-session.ts";
 import { loadTools } from "./tool-module.ts";
 import { JsonView, TextView } from "./transcript-view.ts";
 
-interface TalkSettings {
+interface TalkSettings extends ServerSettings {
   readonly url: string;
-  readonly apiKey: string | null;
   readonly model: string | null;
-  readonly tlsCa: string | null;
   readonly instructions: string | null;
   readonly voice: string | null;
   readonly tools: string | null;
@@ -34,7 +31,6 @@ interface TalkSettings {
   readonly help: boolean;
 }
 
-const server = new OptionGroup("Server");
 const conversation = new OptionGroup("Conversation");
 const audio = new OptionGroup("Audio");
 const other = new OptionGroup("Other");
@@ -44,23 +40,15 @@ export const TALK_OPTIONS: OptionTable<TalkSettings> = {
     placeholder: "URL",
     env: ["ANTIPHON_URL"],
   }),
-  apiKey: server.maybeText("Key of the server.", {
-    placeholder: "KEY",
-    secret: true,
-    env: ["ANTIPHON_API_KEY", "OPENAI_API_KEY"],
-  }),
   model: server.maybeText("Model to ask the server for.", { placeholder: "NAME", env: [] }),
-  tlsCa: server.maybeText("Certificate to trust (PEM); the one that this machine's own server made is trusted.", {
-    placeholder: "FILE",
-    env: [],
-  }),
+  ...serverOptions(["ANTIPHON_API_KEY", "OPENAI_API_KEY"]),
   instructions: conversation.maybeText("How the assistant is to be.", { env: [] }),
   voice: conversation.maybeText("Voice of the answers.", { placeholder: "NAME", env: [] }),
   tools: conversation.maybeText("Module whose functions the model may call; they run here.", {
     placeholder: "FILE",
     env: [],
   }),
-  inputFile: audio.maybeText("Say this WAV file instead of listening to the microphone.", {
+  inputFile: audio.maybeText("Say this recording (WAV, or what ffmpeg reads) instead of listening to the microphone.", {
     placeholder: "FILE",
     env: [],
   }),
@@ -78,6 +66,19 @@ export const TALK_OPTIONS: OptionTable<TalkSettings> = {
   help: other.boolean(false, "Print this.", { env: [] }),
 };
 
+const HELP: HelpOptions = {
+  usage: "antiphon talk [options]",
+  summary: "Talks to a server: speaks what you say or play, prints and plays what it answers.",
+  envPrefix: null,
+  examples: [
+    "antiphon talk",
+    "antiphon talk --input-file question.wav --output-file answer.wav",
+    "antiphon talk --tools weather.mjs --instructions 'Be brief.'",
+  ],
+};
+
+/** What is said from a file is held in memory. */
+const QUESTION_SECONDS_MAX = 3600;
 /** 20 ms, as telephones do. */
 const CHUNK_MS = 20;
 /** After the recording, how long silence goes on before a server that says nothing counts as one that heard nothing. */
@@ -87,38 +88,25 @@ const ANSWER_PATIENCE_MS = 120_000;
 
 /** @returns the exit code. @throws {AppError} */
 export async function runTalk(argv: readonly string[], context: CliContext): Promise<number> {
-  const { flags, positionals } = parseArguments(argv, TALK_OPTIONS);
+  const line = readCommandLine(argv, TALK_OPTIONS, HELP, context);
+  if (line === null) return 0;
+  const { settings, positionals } = line;
   if (positionals.length > 0)
     throw new AppError("usage", `talk takes no ${positionals[0]}; a recording goes in with --input-file`);
-  const settings = resolveOptions(TALK_OPTIONS, { flags, env: environment() });
-  if (settings.help) {
-    context.stdout.write(talkHelp());
-    return 0;
-  }
   if (settings.listDevices) {
     context.stdout.write(listDevices(findAudioProgram()));
     return 0;
   }
+  const { inputFile, outputFile } = settings;
+  await checkOutputs([{ flag: "--output-file", path: outputFile }], { flag: "--input-file", path: inputFile });
   return settings.inputFile === null
     ? talkAloud(settings, context)
     : talkFromFile(settings, settings.inputFile, context);
 }
 
-const talkHelp = (): string =>
-  help(TALK_OPTIONS, {
-    usage: "antiphon talk [options]",
-    summary: "Talks to a server: speaks what you say or play, prints and plays what it answers.",
-    envPrefix: null,
-    examples: [
-      "antiphon talk",
-      "antiphon talk --input-file question.wav --output-file answer.wav",
-      "antiphon talk --tools weather.mjs --instructions 'Be brief.'",
-    ],
-  });
-
 /** A recording in real time; ends when its last question has been answered. */
 async function talkFromFile(settings: TalkSettings, inputFile: string, context: CliContext): Promise<number> {
-  const question = readQuestion(inputFile);
+  const question = await readRecording(inputFile, TALK_HZ, QUESTION_SECONDS_MAX, context.signal);
   const answer = new Recording();
   const line = await open(settings, context, answer);
   await using client = line.client;
@@ -130,7 +118,7 @@ async function talkFromFile(settings: TalkSettings, inputFile: string, context: 
     await line.playback.finish();
   } finally {
     await client[Symbol.asyncDispose]();
-    if (settings.outputFile !== null) await writeAnswer(settings.outputFile, answer);
+    if (settings.outputFile !== null) await writeOutput(settings.outputFile, writeWav(answer.pcm, TALK_HZ));
   }
   return report(line.session, context);
 }
@@ -196,18 +184,12 @@ async function talkAloud(settings: TalkSettings, context: CliContext): Promise<n
     context.signal.removeEventListener("abort", stop);
     microphone.stop();
     speaker.stop();
-    if (settings.outputFile !== null) await writeAnswer(settings.outputFile, answer);
+    if (settings.outputFile !== null) await writeOutput(settings.outputFile, writeWav(answer.pcm, TALK_HZ));
   }
 }
 
 async function listen(microphone: Microphone, session: TalkSession): Promise<void> {
-  let odd = Buffer.alloc(0);
-  for await (const chunk of microphone.chunks()) {
-    const bytes = Buffer.concat([odd, chunk]);
-    const whole = bytes.length - (bytes.length % 2);
-    odd = bytes.subarray(whole);
-    if (whole > 0) session.append(bytes.subarray(0, whole));
-  }
+  for await (const chunk of microphone.chunks()) session.append(chunk);
 }
 
 interface Line {
@@ -234,23 +216,6 @@ async function open(
   return { client, playback, session: new TalkSession({ client, playback, view, instructions, voice, tools }) };
 }
 
-function readQuestion(file: string): Float32Array {
-  let bytes: Buffer;
-  try {
-    bytes = readFileSync(file);
-  } catch (error) {
-    throw new AppError("audio_unreadable", `${file} cannot be read (${(error as NodeJS.ErrnoException).code})`, {
-      cause: error,
-    });
-  }
-  try {
-    const { format, samples } = readWav(bytes);
-    return resample(mixToMono(samples, format.channels), format.hz, TALK_HZ);
-  } catch (error) {
-    throw new AppError("audio_unreadable", `${file}: ${(error as Error).message}`, { cause: error });
-  }
-}
-
 /** What was heard of the answers, one after another. */
 class Recording {
   readonly #pieces: Float32Array[] = [];
@@ -259,16 +224,6 @@ class Recording {
   }
   get pcm(): Float32Array {
     return concatPcm(this.#pieces);
-  }
-}
-
-async function writeAnswer(file: string, answer: Recording): Promise<void> {
-  try {
-    await writeFile(file, writeWav(answer.pcm, TALK_HZ));
-  } catch (error) {
-    throw new AppError("usage", `--output-file ${file} cannot be written (${(error as NodeJS.ErrnoException).code})`, {
-      cause: error,
-    });
   }
 }
 

@@ -1,34 +1,28 @@
 /** The client's side of a session with a full-duplex model: audio in at the model's pace, words and audio out. */
 import { base64ToBytes, floatToPcm16, pcm16ToFloat } from "../audio/pcm.ts";
 import { AppError, UpstreamError } from "../errors.ts";
-import type { VoiceChatEvent } from "../protocol/voicechat/server-events.ts";
+import { isVoiceChatSession, type VoiceChatEvent } from "../protocol/voicechat/server-events.ts";
 import { OptionGroup, type OptionTable } from "../util/options.ts";
 import type { CliContext } from "./context.ts";
 import type { DuplexView } from "./duplex-view.ts";
 import { RealtimeClient, trustedCertificate } from "./realtime-client.ts";
+import { type ServerSettings, serverOptions } from "./server-options.ts";
 
 export const VOICECHAT_INPUT_HZ = 16_000;
 export const VOICECHAT_OUTPUT_HZ = 22_050;
 /** 80 ms: what the model takes at a time, and answers. */
 export const VOICECHAT_FRAME_SAMPLES = 1280;
 
-export interface VoiceChatClientSettings {
-  readonly apiKey: string | null;
-  readonly tlsCa: string | null;
+export interface VoiceChatClientSettings extends ServerSettings {
   readonly systemPrompt: string | null;
   readonly seed: number;
 }
 
-const server = new OptionGroup("Server");
 const session = new OptionGroup("Session");
 
 /** Options of both commands. */
 export const VOICECHAT_CLIENT_OPTIONS: OptionTable<VoiceChatClientSettings> = {
-  apiKey: server.maybeText("Key of the server.", { placeholder: "KEY", secret: true, env: ["ANTIPHON_API_KEY"] }),
-  tlsCa: server.maybeText("Certificate to trust (PEM); the one that this machine's own server made is trusted.", {
-    placeholder: "FILE",
-    env: [],
-  }),
+  ...serverOptions(["ANTIPHON_API_KEY"]),
   systemPrompt: session.maybeText("How the model is to answer.", { env: [] }),
   seed: session.integer(0, [0, Number.MAX_SAFE_INTEGER], "The same seed gives the same answer.", { env: [] }),
 };
@@ -123,6 +117,7 @@ export class VoiceChatClient implements AsyncDisposable {
   #take(event: VoiceChatEvent): void {
     switch (event.type) {
       case "session.created": {
+        if (!isVoiceChatSession(event.session)) throw this.#otherDialect();
         const { systemPrompt, seed } = this.#settings;
         const prompt = systemPrompt === null ? {} : { system_prompt: systemPrompt };
         this.#client.send({ type: "session.update", session: { ...prompt, seed } });
@@ -154,6 +149,13 @@ export class VoiceChatClient implements AsyncDisposable {
       default:
     }
     this.#wake();
+  }
+  #otherDialect(): UpstreamError {
+    const { url } = this.#client;
+    return new UpstreamError(
+      "upstream_failed",
+      `${url} serves no VoiceChat model, but the OpenAI Realtime API: antiphon talk --url ${url}, and with recordings --input-file question.wav --output-file answer.wav`,
+    );
   }
   #fail(code: string, message: string): void {
     this.#failures.push(message);

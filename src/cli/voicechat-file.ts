@@ -1,13 +1,11 @@
 /** `antiphon voicechat-file`: a recording to a server with a full-duplex model, and its recorded answer. */
-import { writeFile } from "node:fs/promises";
 import { concatPcm } from "../audio/pcm.ts";
 import { writeWav } from "../audio/wav.ts";
-import { environment } from "../config.ts";
-import { AppError } from "../errors.ts";
-import { OptionGroup, type OptionTable, resolveOptions } from "../util/options.ts";
-import { help, parseArguments } from "./arguments.ts";
+import { OptionGroup, type OptionTable } from "../util/options.ts";
+import { type HelpOptions, readCommandLine } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
 import { DuplexView } from "./duplex-view.ts";
+import { checkOutputs, writeOutput } from "./output-files.ts";
 import { readRecording } from "./recording.ts";
 import {
   positionalsOf,
@@ -35,18 +33,24 @@ const VOICECHAT_FILE_OPTIONS: OptionTable<FileSettings> = {
   help: other.boolean(false, "Print this.", { short: "h", env: [] }),
 };
 
-const USAGE = "antiphon voicechat-file URL in.wav out.wav [options]";
+const HELP: HelpOptions = {
+  usage: "antiphon voicechat-file URL in.wav out.wav [options]",
+  summary:
+    "Says a recording (WAV of any kind, or what ffmpeg reads) to a VoiceChat server; prints what it hears and answers, and records the answer: WAV, 22,050 Hz.",
+  envPrefix: null,
+  examples: [
+    'antiphon voicechat-file ws://127.0.0.1:8765/v1/realtime question.wav answer.wav --system-prompt "Be concise."',
+  ],
+};
 
 /** @returns the exit code. @throws {AppError} */
 export async function runVoiceChatFile(argv: readonly string[], context: CliContext): Promise<number> {
-  const { flags, positionals } = parseArguments(argv, VOICECHAT_FILE_OPTIONS);
-  const settings = resolveOptions(VOICECHAT_FILE_OPTIONS, { flags, env: environment() });
-  if (settings.help) {
-    context.stdout.write(fileHelp());
-    return 0;
-  }
+  const line = readCommandLine(argv, VOICECHAT_FILE_OPTIONS, HELP, context);
+  if (line === null) return 0;
+  const { settings, positionals } = line;
   const names = ["the server's URL", "a recording", "a file for the answer"];
-  const [url, input, output] = positionalsOf(positionals, names, USAGE) as [string, string, string];
+  const [url, input, output] = positionalsOf(positionals, names, HELP.usage) as [string, string, string];
+  await checkOutputs([{ flag: "the answer", path: output }], { flag: "the recording", path: input });
   const recording = await readRecording(input, VOICECHAT_INPUT_HZ, SESSION_SECONDS_MAX, context.signal);
   const pcm = new Float32Array(recording.length + Math.round(settings.extraSeconds * VOICECHAT_INPUT_HZ));
   pcm.set(recording);
@@ -60,7 +64,7 @@ export async function runVoiceChatFile(argv: readonly string[], context: CliCont
   } finally {
     context.signal.removeEventListener("abort", hangUp);
     // What was heard is kept, however the session ended.
-    if (answer.length > 0) await write(output, concatPcm(answer));
+    if (answer.length > 0) await writeOutput(output, writeWav(concatPcm(answer), VOICECHAT_OUTPUT_HZ));
   }
   return reportFailures(client, context);
 }
@@ -74,22 +78,3 @@ async function send(client: VoiceChatClient, pcm: Float32Array): Promise<void> {
   }
   client.commit();
 }
-
-async function write(file: string, pcm: Float32Array): Promise<void> {
-  try {
-    await writeFile(file, writeWav(pcm, VOICECHAT_OUTPUT_HZ));
-  } catch (cause) {
-    throw new AppError("usage", `${file} cannot be written (${(cause as NodeJS.ErrnoException).code})`, { cause });
-  }
-}
-
-const fileHelp = (): string =>
-  help(VOICECHAT_FILE_OPTIONS, {
-    usage: USAGE,
-    summary:
-      "Says a recording (WAV of any kind, or what ffmpeg reads) to a VoiceChat server; prints what it hears and answers, and records the answer: WAV, 22,050 Hz.",
-    envPrefix: null,
-    examples: [
-      'antiphon voicechat-file ws://127.0.0.1:8765/v1/realtime question.wav answer.wav --system-prompt "Be concise."',
-    ],
-  });

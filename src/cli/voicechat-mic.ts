@@ -1,11 +1,10 @@
 /** `antiphon voicechat-mic`: microphone and speakers on a full-duplex model, which listens while it speaks. */
 import { Framer } from "../audio/framer.ts";
 import { pcm16ToFloat } from "../audio/pcm.ts";
-import { environment } from "../config.ts";
 import { UpstreamError } from "../errors.ts";
 import { type Clock, systemClock } from "../util/clock.ts";
-import { OptionGroup, type OptionTable, resolveOptions } from "../util/options.ts";
-import { help, parseArguments } from "./arguments.ts";
+import { OptionGroup, type OptionTable } from "../util/options.ts";
+import { type HelpOptions, readCommandLine } from "./arguments.ts";
 import { findAudioProgram, listDevices, Microphone, microphoneHint, Speaker } from "./audio-device.ts";
 import type { CliContext } from "./context.ts";
 import { DuplexView } from "./duplex-view.ts";
@@ -39,32 +38,26 @@ const VOICECHAT_MIC_OPTIONS: OptionTable<MicrophoneSettings> = {
   help: other.boolean(false, "Print this.", { short: "h", env: [] }),
 };
 
-const USAGE = "antiphon voicechat-mic URL [options]";
+const HELP: HelpOptions = {
+  usage: "antiphon voicechat-mic URL [options]",
+  summary:
+    "Talks to a VoiceChat server through microphone and speakers; Ctrl-C ends.\nUse headphones: the model listens while it speaks, and through open speakers hears itself.",
+  envPrefix: null,
+  examples: ["antiphon voicechat-mic ws://127.0.0.1:8765/v1/realtime", "antiphon voicechat-mic --list-devices"],
+};
 
 /** @returns the exit code. @throws {AppError} */
 export async function runVoiceChatMic(argv: readonly string[], context: CliContext): Promise<number> {
-  const { flags, positionals } = parseArguments(argv, VOICECHAT_MIC_OPTIONS);
-  const settings = resolveOptions(VOICECHAT_MIC_OPTIONS, { flags, env: environment() });
-  if (settings.help) {
-    context.stdout.write(microphoneHelp());
-    return 0;
-  }
+  const line = readCommandLine(argv, VOICECHAT_MIC_OPTIONS, HELP, context);
+  if (line === null) return 0;
+  const { settings, positionals } = line;
   if (settings.listDevices) {
     context.stdout.write(listDevices(findAudioProgram()));
     return 0;
   }
-  const [url] = positionalsOf(positionals, ["the server's URL"], USAGE) as [string];
+  const [url] = positionalsOf(positionals, ["the server's URL"], HELP.usage) as [string];
   return talk(url, settings, context);
 }
-
-const microphoneHelp = (): string =>
-  help(VOICECHAT_MIC_OPTIONS, {
-    usage: USAGE,
-    summary:
-      "Talks to a VoiceChat server through microphone and speakers; Ctrl-C ends.\nUse headphones: the model listens while it speaks, and through open speakers hears itself.",
-    envPrefix: null,
-    examples: ["antiphon voicechat-mic ws://127.0.0.1:8765/v1/realtime", "antiphon voicechat-mic --list-devices"],
-  });
 
 async function talk(url: string, settings: MicrophoneSettings, context: CliContext): Promise<number> {
   const program = findAudioProgram();
@@ -110,14 +103,10 @@ const MUTE_FRAMES = 50;
 /** Sends what the microphone hears, 80 ms at a time, until it is stopped or the session is over. */
 async function listen(microphone: Microphone, client: VoiceChatClient, context: CliContext): Promise<void> {
   const framer = new Framer(VOICECHAT_FRAME_SAMPLES);
-  let odd = Buffer.alloc(0);
   let muteFrames = 0;
   let warned = false;
   for await (const chunk of microphone.chunks()) {
-    const bytes = Buffer.concat([odd, chunk]);
-    const whole = bytes.length - (bytes.length % 2);
-    odd = bytes.subarray(whole);
-    for (const frame of framer.push(pcm16ToFloat(bytes.subarray(0, whole))!)) {
+    for (const frame of framer.push(pcm16ToFloat(chunk)!)) {
       if (!client.listening) return;
       client.append(frame);
       muteFrames = frame.every((sample) => sample === 0) ? muteFrames + 1 : Number.NEGATIVE_INFINITY;

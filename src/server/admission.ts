@@ -31,11 +31,9 @@ export class Admission {
     if (this.#draining) throw new CapacityError("server_draining", undefined, { retryable: true });
     const sessionsMax = this.#sessionsMax();
     if (this.#guests.size >= sessionsMax) {
-      throw new CapacityError(
-        "session_limit_reached",
-        `All ${sessionsMax} sessions of this server are in use; try again later.`,
-        { retryable: true },
-      );
+      const taken =
+        sessionsMax === 1 ? "The one session of this server is" : `All ${sessionsMax} sessions of this server are`;
+      throw new CapacityError("session_limit_reached", `${taken} in use; try again later.`, { retryable: true });
     }
   }
   /** Call `check` first. The returned function gives the place back; idempotent. */

@@ -58,6 +58,16 @@ describe.skipIf(process.platform !== "linux")("audio programs", () => {
     await speaker.ended();
   });
 
+  test("the microphone's bytes are cut into whole samples, however they come", async () => {
+    program("arecord", "printf abc; sleep 0.1; printf de; sleep 0.1; printf fg");
+    program("aplay", "");
+    first();
+    const chunks: Buffer[] = [];
+    for await (const chunk of new Microphone(findAudioProgram(), 24_000, null).chunks()) chunks.push(chunk);
+    expect(Buffer.concat(chunks).toString()).toBe("abcdef");
+    for (const { length } of chunks) expect(length % 2).toBe(0);
+  });
+
   test("a program that fails is quoted", async () => {
     program("arecord", "echo 'audio open error: No such file or directory' >&2; exit 1");
     program("aplay", "");

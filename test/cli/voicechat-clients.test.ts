@@ -9,11 +9,13 @@ import { resample } from "../../src/audio/resample.ts";
 import { readWav, writeWav } from "../../src/audio/wav.ts";
 import type { CliContext, CliOutput } from "../../src/cli/context.ts";
 import { DuplexView } from "../../src/cli/duplex-view.ts";
+import { runTalk } from "../../src/cli/talk.ts";
 import { runVoiceChatFile } from "../../src/cli/voicechat-file.ts";
 import { LiveLine } from "../../src/cli/voicechat-mic.ts";
 import type { Server } from "../../src/server/server.ts";
 import { ManualClock } from "../../src/util/clock.ts";
 import { duplexEngine } from "../support/duplex-engine.ts";
+import { scriptedServer } from "../support/scripted-server.ts";
 import { FIXTURES } from "../support/voicechat.ts";
 import { metric, Peer, voiceChatServer } from "../support/voicechat-server.ts";
 
@@ -56,9 +58,13 @@ async function fileUntil(
   ...argv: string[]
 ): Promise<{ status: number; stdout: string; stderr: string }> {
   const [stdout, stderr] = [new Text(), new Text()];
-  const models = { cacheDir: folder, offline: true, hfToken: null, hfEndpoint: "http://127.0.0.1:9" };
-  const context: CliContext = { stdout, stderr, color: false, models, signal };
+  const context = contextOf(stdout, stderr, signal);
   return { status: await runVoiceChatFile(argv, context), stdout: stdout.text, stderr: stderr.text };
+}
+
+function contextOf(stdout: Text, stderr: Text, signal: AbortSignal): CliContext {
+  const models = { cacheDir: folder, offline: true, hfToken: null, hfEndpoint: "http://127.0.0.1:9" };
+  return { stdout, stderr, color: false, models, signal };
 }
 
 describe("voicechat-file", () => {
@@ -132,6 +138,21 @@ describe("voicechat-file", () => {
     expect(await heardSeconds()).toBeCloseTo(4);
   });
 
+  test("a server of the OpenAI Realtime API: told which command talks to it", async () => {
+    await using other = await scriptedServer();
+    const url = `${other.url.replace("http", "ws")}/v1/realtime`;
+    await expect(file(url, QUESTION, path("none.wav"))).rejects.toThrow(
+      `${url} serves no VoiceChat model, but the OpenAI Realtime API: antiphon talk --url ${url}`,
+    );
+  });
+
+  test("an answer that could not be written, or would be written over the question, is refused before anything is said", async () => {
+    await expect(file(server.url, QUESTION, folder)).rejects.toThrow(`${folder} cannot be written (it is a folder)`);
+    await expect(file(server.url, QUESTION, QUESTION)).rejects.toThrow(
+      "the answer and the recording are the same file",
+    );
+  });
+
   test.each([
     [[], "needs the server's URL and a recording and a file for the answer"],
     [["ws://127.0.0.1:9", QUESTION], "needs a file for the answer"],
@@ -141,6 +162,29 @@ describe("voicechat-file", () => {
     [["ws://127.0.0.1:9", QUESTION, "x.wav"], "nothing listens there"],
   ])("%j is refused", async (argv, message) => {
     await expect(file(...argv)).rejects.toThrow(message);
+  });
+});
+
+describe("talk, at a VoiceChat server", () => {
+  const talk = (...argv: string[]): Promise<number> =>
+    runTalk(argv, contextOf(new Text(), new Text(), new AbortController().signal));
+  const argv = (on: Server): string[] => ["--url", on.url, "--api-key", "secret", "--input-file", QUESTION];
+
+  // It configured the session in OpenAI's words, which the server refused, and then said the recording to nobody for half a
+  // minute, until the server closed the connection.
+  test("is told at once which commands talk to it", async () => {
+    const url = `${server.url.replace("http", "ws")}/v1/realtime`;
+    await expect(talk(...argv(server), "--model", "any")).rejects.toThrow(
+      `${url} serves a VoiceChat model, which talks in its own way: antiphon voicechat-mic ${url}`,
+    );
+    await expect.poll(async () => (await fetch(`${server.url}/health`)).json()).toEqual({ status: "ok", sessions: 0 });
+  });
+  test("that is busy: told so", async () => {
+    const first = new Peer(server, "/v1/realtime", { headers: { Authorization: "Bearer secret" } });
+    await first.until("session.created");
+    await expect(talk(...argv(server))).rejects.toThrow("The one session of this server is in use");
+    first.socket.terminate();
+    await expect.poll(async () => (await fetch(`${server.url}/health`)).json()).toEqual({ status: "ok", sessions: 0 });
   });
 });
 

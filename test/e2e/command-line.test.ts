@@ -46,7 +46,7 @@ describe("the command line", () => {
     [["serve", "--prot", "1"], 2, "unknown option --prot. Did you mean --port?"],
     [["serve", "--port", "x"], 2, "--port: "],
     [["serve", "--config", "/nowhere.json"], 2, "/nowhere.json: cannot be read (ENOENT)"],
-    [["talk", "--input-file", "/nowhere.wav"], 1, "/nowhere.wav cannot be read (ENOENT)"],
+    [["talk", "--input-file", "/nowhere.wav"], 1, "/nowhere.wav: cannot be read (ENOENT)"],
     [["talk", "--url", "ws://127.0.0.1:9", "--input-file", questionFile("capital")], 1, "nothing listens there"],
   ])(
     "%j ends with %i and says what to do",

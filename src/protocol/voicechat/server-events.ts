@@ -51,6 +51,11 @@ export type VoiceChatEventBody =
   | { readonly type: "session.pong" }
   | { readonly type: "error"; readonly error: { readonly code: VoiceChatErrorCode; readonly message: string } };
 
+/** Whether the `session` of a `session.created` is this dialect's: OpenAI's has a `type`, and no state. */
+export function isVoiceChatSession(session: unknown): boolean {
+  return typeof session === "object" && session !== null && "state" in session && session.state === "configuring";
+}
+
 export type VoiceChatErrorCode =
   | "invalid_request"
   | "server_busy"
