@@ -1,15 +1,10 @@
 /** `antiphon generate`: a recorded question to a VoiceChat checkpoint, and its recorded answer. */
-import { existsSync } from "node:fs";
-import { resolve } from "node:path";
 import { writeWav } from "../audio/wav.ts";
-import { Checkpoint } from "../checkpoint/checkpoint.ts";
-import type { VoiceChatConfig } from "../engines/voicechat/config.ts";
-import { readConfig } from "../engines/voicechat/config-schema.ts";
+import { type CheckpointPlace, findCheckpoint } from "../engines/voicechat/checkpoint-place.ts";
 import { EXTRA_SECONDS_MAX, RECORDING_SECONDS_MAX } from "../engines/voicechat/limits.ts";
 import type { OfflineResult } from "../engines/voicechat/offline.ts";
 import type { OfflineMethods, OfflineWorkerOptions } from "../engines/voicechat/offline-worker.ts";
 import { AppError } from "../errors.ts";
-import { isRepositoryId } from "../models/repository.ts";
 import { ModelStore } from "../models/store.ts";
 import { silentLog } from "../util/log.ts";
 import { flagOf, OptionGroup, type OptionTable } from "../util/options.ts";
@@ -97,8 +92,6 @@ export const GENERATE_OPTIONS: OptionTable<GenerateSettings> = {
   help: other.boolean(false, "Print this.", { short: "h", env: [] }),
 };
 
-/** What a hub repository must give. */
-const CHECKPOINT_FILES = ["*.json", "*.safetensors"];
 /** The largest checkpoint from a slow disk. */
 const LOAD_MS_MAX = 1_800_000;
 
@@ -128,9 +121,8 @@ export async function runGenerate(argv: readonly string[], context: CliContext):
     path: settings[key],
   }));
   await checkOutputs(outputs, { flag: "--audio", path: audio });
-  const directory = await checkpointDirectory(model, context);
-  const { inputSampleRate } = checkCheckpoint(directory);
-  const samples = await readRecording(audio, inputSampleRate, RECORDING_SECONDS_MAX, context.signal);
+  const { directory, config } = await fetchCheckpoint(model, context);
+  const samples = await readRecording(audio, config.inputSampleRate, RECORDING_SECONDS_MAX, context.signal);
   if (settings.stream) return stream(directory, samples, settings, context);
   const { result, loadMs, totalMs } = await run(directory, samples, settings, context);
   print(result, context);
@@ -162,24 +154,14 @@ function checkRequest(settings: GenerateSettings): { model: string; audio: strin
   return { model, audio };
 }
 
-async function checkpointDirectory(model: string, context: CliContext): Promise<string> {
-  if (existsSync(model)) return resolve(model);
-  if (!isRepositoryId(model)) {
-    throw new AppError("checkpoint_unreadable", `there is no directory ${model}, and it is no hub id (OWNER/NAME)`);
-  }
+async function fetchCheckpoint(model: string, context: CliContext): Promise<CheckpointPlace> {
   const view = new ProgressView(context.stderr);
   try {
-    const options = { include: CHECKPOINT_FILES, signal: context.signal, onProgress: view.show };
-    return (await new ModelStore(context.models).ensureRepository(model, options)).directory;
+    const options = { signal: context.signal, onProgress: view.show };
+    return await findCheckpoint(model, new ModelStore(context.models), options);
   } finally {
     view.close();
   }
-}
-
-/** What can be told before a process is started for it. @throws {CheckpointError} */
-function checkCheckpoint(directory: string): VoiceChatConfig {
-  Checkpoint.open(directory).close();
-  return readConfig(directory);
 }
 
 interface Run {

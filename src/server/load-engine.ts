@@ -1,14 +1,11 @@
 /** From the configuration to a loaded engine: the checkpoint that `--model` names, or the cascade. */
-import { existsSync } from "node:fs";
-import { resolve } from "node:path";
 import type { Config } from "../config.ts";
 import { DUPLEX_LIMITS } from "../conversation/duplex-session.ts";
 import { Cascade } from "../engines/cascade/cascade.ts";
 import type { Engine } from "../engines/engine.ts";
+import { findCheckpoint, requireCheckpoint } from "../engines/voicechat/checkpoint-place.ts";
 import { VoiceChatEngine } from "../engines/voicechat/engine.ts";
-import { ConfigError } from "../errors.ts";
 import type { ModelProgress } from "../models/progress.ts";
-import { isRepositoryId } from "../models/repository.ts";
 import { ModelStore } from "../models/store.ts";
 import type { Log } from "../util/log.ts";
 import type { LoadEngine } from "./server.ts";
@@ -30,18 +27,20 @@ const CASCADE_MODEL = "antiphon-cascade";
 /** Sessions of the cascade, whose every session is small. */
 const CASCADE_SESSIONS_MAX = 16;
 
+/** @throws {CheckpointError} for a `--model` that cannot be served, before anything is begun. */
 export const engineLoader = (options: LoadEngineOptions): LoadEngine =>
   options.config.model === null ? cascadeLoader(options) : voiceChatLoader(options, options.config.model);
 
 function voiceChatLoader(options: LoadEngineOptions, model: string): LoadEngine {
+  requireCheckpoint(model);
   return async (report): Promise<Engine> => {
-    const { config, log } = options;
+    const { config, log, signal, onProgress } = options;
     report([`checkpoint ${model}`]);
-    const directory = await checkpointDirectory(model, options);
+    const { directory, name } = await findCheckpoint(model, storeOf(options), { signal, onProgress });
     const { alias, precision, provider, threads, maxSessions } = config;
     const engine = await VoiceChatEngine.load({
       directory,
-      alias: alias ?? model.split("/").at(-1) ?? null,
+      alias: alias ?? name,
       precision,
       provider,
       threads,
@@ -54,34 +53,20 @@ function voiceChatLoader(options: LoadEngineOptions, model: string): LoadEngine 
   };
 }
 
-async function checkpointDirectory(model: string, options: LoadEngineOptions): Promise<string> {
-  if (existsSync(model)) return resolve(model);
-  if (!isRepositoryId(model)) {
-    throw new ConfigError(
-      "config_invalid",
-      `--model: there is no directory ${model}, and it is no hub id (OWNER/NAME)`,
-    );
-  }
-  const { cacheDir, offline, hfToken, hfEndpoint } = options.config;
-  const store = new ModelStore({ cacheDir, offline, hfToken, hfEndpoint, log: options.log });
-  const { directory } = await store.ensureRepository(model, {
-    include: ["*.json", "*.safetensors"],
-    ...(options.signal === undefined ? {} : { signal: options.signal }),
-    ...(options.onProgress === undefined ? {} : { onProgress: options.onProgress }),
-  });
-  return directory;
+function storeOf({ config, log }: LoadEngineOptions): ModelStore {
+  const { cacheDir, offline, hfToken, hfEndpoint } = config;
+  return new ModelStore({ cacheDir, offline, hfToken, hfEndpoint, log });
 }
 
 function cascadeLoader(options: LoadEngineOptions): LoadEngine {
   return async (report): Promise<Engine> => {
     const { config, log, signal, onProgress, onChoice } = options;
-    const { cacheDir, offline, hfToken, hfEndpoint } = config;
     report([`vad ${config.vad}`, `stt ${config.stt}`, `llm ${config.llm}`, `tts ${config.tts}`]);
     const cascade = await Cascade.load({
       ...config,
       sessionsMax: config.maxSessions ?? CASCADE_SESSIONS_MAX,
       models: [CASCADE_MODEL],
-      store: new ModelStore({ cacheDir, offline, hfToken, hfEndpoint, log }),
+      store: storeOf(options),
       log,
       ...(signal === undefined ? {} : { signal }),
       ...(onChoice === undefined ? {} : { onChoice }),

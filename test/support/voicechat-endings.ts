@@ -84,11 +84,9 @@ async function vacated(server: Server): Promise<void> {
   while (!(await server.metrics.text()).includes("\nantiphon_sessions_open 0\n")) await delay(2);
 }
 
-/** The processes that this one started: those of models. */
-export const modelProcesses = (): number[] => {
-  const lines = execFileSync("ps", ["-o", "pid=,args=", "--ppid", String(process.pid)], { encoding: "utf8" }).split(
-    "\n",
-  );
+/** The processes of models that `parent` started: this process, where no other is named. */
+export const modelProcesses = (parent: number = process.pid): number[] => {
+  const lines = execFileSync("ps", ["-o", "pid=,args=", "--ppid", String(parent)], { encoding: "utf8" }).split("\n");
   return lines.filter((line) => line.includes("workers/entry")).map((line) => Number.parseInt(line, 10));
 };
 
