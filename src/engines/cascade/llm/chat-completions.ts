@@ -1,18 +1,7 @@
 /** Any server with OpenAI's `/v1/chat/completions`, streamed. */
-import { UpstreamError } from "../../../errors.ts";
 import type { TokenUsage, ToolChoice } from "../../engine.ts";
-import { Remote, type RemoteOptions } from "../remote.ts";
-import { fitService } from "./estimate.ts";
-import { eventData } from "./event-stream.ts";
-import type { ChatMessage, Llm, LlmEndReason, LlmPart, LlmRequest } from "./llm.ts";
-
-export interface ChatCompletionsOptions extends RemoteOptions {
-  readonly model: string;
-  readonly images: boolean;
-  readonly tools: "native" | "prompted";
-  /** What is assumed of a context whose size the service does not tell. */
-  readonly contextTokens: number;
-}
+import type { ChatMessage, LlmEndReason, LlmPart, LlmRequest } from "./llm.ts";
+import { LlmService } from "./llm-service.ts";
 
 interface Chunk {
   readonly choices?: readonly {
@@ -32,38 +21,16 @@ interface CallDelta {
   readonly function?: { readonly name?: string | null; readonly arguments?: string | null };
 }
 
-export class ChatCompletions implements Llm {
-  readonly name: string;
-  readonly local = false;
-  readonly images: boolean;
-  readonly tools: "native" | "prompted";
-  readonly #remote: Remote;
-  readonly #contextTokens: number;
-
-  constructor({ model, images, tools, contextTokens, ...options }: ChatCompletionsOptions) {
-    this.name = model;
-    this.images = images;
-    this.tools = tools;
-    this.#contextTokens = contextTokens;
-    this.#remote = new Remote(options);
-  }
+export class ChatCompletions extends LlmService {
   async *generate(request: LlmRequest): AsyncIterable<LlmPart> {
-    const { signal } = request;
-    const messages = fitService(request, this.#contextTokens);
-    const response = await this.#remote.post({
-      path: "/chat/completions",
-      body: this.#body(request, messages),
-      signal,
-    });
+    const body = (messages: readonly ChatMessage[]): object => this.#body(request, messages);
     const reader = new ChunkReader(request.sessionKey);
-    for await (const data of eventData(this.#remote.chunks(response, signal))) {
-      if (data === "[DONE]") break;
-      yield* reader.take(this.#parse(data));
+    for await (const chunk of this.events<Chunk>("/chat/completions", request, body)) {
+      if (chunk.error !== undefined) throw this.failure("failed in the middle of its answer");
+      yield* reader.take(chunk);
     }
     yield* reader.finish();
   }
-  forget(): void {}
-  async [Symbol.asyncDispose](): Promise<void> {}
 
   #body(request: LlmRequest, messages: readonly ChatMessage[]): object {
     const { tools, toolChoice, parallelToolCalls, temperature, outputTokensMax } = request;
@@ -85,16 +52,6 @@ export class ChatCompletions implements Llm {
             ...(parallelToolCalls ? {} : { parallel_tool_calls: false }),
           }),
     };
-  }
-  #parse(data: string): Chunk {
-    let chunk: Chunk;
-    try {
-      chunk = JSON.parse(data) as Chunk;
-    } catch (cause) {
-      throw new UpstreamError("upstream_failed", `${this.#remote.host} sent an event that is not JSON.`, { cause });
-    }
-    if (chunk.error === undefined) return chunk;
-    throw new UpstreamError("upstream_failed", `${this.#remote.host} failed in the middle of its answer.`);
   }
 }
 

@@ -1,18 +1,7 @@
 /** Any server with OpenAI's `/v1/responses`, streamed. */
-import { UpstreamError } from "../../../errors.ts";
 import type { TokenUsage, ToolChoice } from "../../engine.ts";
-import { Remote, type RemoteOptions } from "../remote.ts";
-import { fitService } from "./estimate.ts";
-import { eventData } from "./event-stream.ts";
-import type { ChatMessage, Llm, LlmEndReason, LlmPart, LlmRequest } from "./llm.ts";
-
-export interface ResponsesApiOptions extends RemoteOptions {
-  readonly model: string;
-  readonly images: boolean;
-  readonly tools: Llm["tools"];
-  /** What is assumed of a context whose size the service does not tell. */
-  readonly contextTokens: number;
-}
+import type { ChatMessage, LlmEndReason, LlmPart, LlmRequest } from "./llm.ts";
+import { LlmService } from "./llm-service.ts";
 
 /** The fields of the events that are read here. */
 interface WireEvent {
@@ -36,39 +25,19 @@ interface WireEvent {
   };
 }
 
-export class ResponsesApi implements Llm {
-  readonly name: string;
-  readonly local = false;
-  readonly images: boolean;
-  readonly tools: Llm["tools"];
-  readonly #remote: Remote;
-  readonly #contextTokens: number;
-
-  constructor({ model, images, tools, contextTokens, ...options }: ResponsesApiOptions) {
-    this.name = model;
-    this.images = images;
-    this.tools = tools;
-    this.#contextTokens = contextTokens;
-    this.#remote = new Remote(options);
-  }
+export class ResponsesApi extends LlmService {
   async *generate(request: LlmRequest): AsyncIterable<LlmPart> {
-    const { signal } = request;
-    const messages = fitService(request, this.#contextTokens);
-    const response = await this.#remote.post({ path: "/responses", body: this.#body(request, messages), signal });
+    const body = (messages: readonly ChatMessage[]): object => this.#body(request, messages);
     const calls = new Map<string, { callId: string; name: string }>();
-    for await (const data of eventData(this.#remote.chunks(response, signal))) {
-      if (data === "[DONE]") break;
-      const event = this.#parse(data);
+    for await (const event of this.events<WireEvent>("/responses", request, body)) {
       if (event.type === "response.completed" || event.type === "response.incomplete") {
         yield { type: "end", reason: endReason(event), usage: usageOf(event) };
         return;
       }
       yield* this.#parts(event, calls);
     }
-    throw new UpstreamError("upstream_failed", `${this.#remote.host} broke off its answer.`, { retryable: true });
+    throw this.failure("broke off its answer", { retryable: true });
   }
-  forget(): void {}
-  async [Symbol.asyncDispose](): Promise<void> {}
 
   *#parts(event: WireEvent, calls: Map<string, { callId: string; name: string }>): Iterable<LlmPart> {
     const { type, delta = "", item } = event;
@@ -85,7 +54,7 @@ export class ResponsesApi implements Llm {
       const call = calls.get(item.id ?? "") ?? { callId: item.call_id ?? "", name: item.name ?? "" };
       yield { type: "tool.completed", ...call, argumentsJson: item.arguments ?? "{}" };
     } else if (type === "response.failed" || type === "error") {
-      throw new UpstreamError("upstream_failed", `${this.#remote.host} failed in the middle of its answer.`);
+      throw this.failure("failed in the middle of its answer");
     }
   }
   #body(request: LlmRequest, messages: readonly ChatMessage[]): object {
@@ -114,13 +83,6 @@ export class ResponsesApi implements Llm {
             parallel_tool_calls: parallelToolCalls,
           }),
     };
-  }
-  #parse(data: string): WireEvent {
-    try {
-      return JSON.parse(data) as WireEvent;
-    } catch (cause) {
-      throw new UpstreamError("upstream_failed", `${this.#remote.host} sent an event that is not JSON.`, { cause });
-    }
   }
 }
 
