@@ -113,7 +113,8 @@ export class Calls {
 
   #find(callId: string): { readonly session: CallSession; readonly transport: WebRtcTransport } {
     const call = this.#calls.get(callId);
-    if (call === undefined || call.transport.isClosing) throw new ClientError("not_found", `There is no call ${callId}; it may have ended.`);
+    if (call === undefined || call.transport.isClosing)
+      throw new ClientError("not_found", `There is no call ${callId}; it may have ended.`);
     return call;
   }
 
@@ -171,7 +172,7 @@ export function registerCalls(app: Hono, calls: Calls, gate: CallGate, prefix: s
         gate(context);
         throw new ClientError(
           "not_implemented",
-          `${action} is for telephone calls (SIP), which this server has none of.`,
+          `${action} is for telephone calls (SIP), and this server has none: calls begin with an offer to POST /v1/realtime/calls and end with hangup.`,
         );
       }),
     );

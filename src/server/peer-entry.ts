@@ -3,10 +3,12 @@
  * the jitter buffer and Opus. Its bindings for Node are not safe where a data channel closes while it is written to:
  * the process dies (RTCDataChannel::Send reads a pointer that another thread has cleared). Here, only this call is in it.
  */
-import type { FromPeer, ToPeer } from "./peer-wire.ts";
+import type { FromPeer, PeerConfiguration, ToPeer } from "./peer-wire.ts";
 
 /** Candidates that come later than this are left out of the answer; only STUN and TURN take time. */
 const GATHERING_MS_MAX = 3_000;
+/** Without STUN and TURN there are this machine's own addresses, known at once; libwebrtc says "complete" 100 ms later. */
+const OWN_ADDRESSES_MS = 25;
 /** What the last words of a call may take to leave. */
 const FAREWELL_MS_MAX = 500;
 /** What the goodbye of the connection itself may take to leave. */
@@ -75,7 +77,7 @@ class Peer {
   #isWatchingBuffer = false;
   #isClosing = false;
 
-  constructor(library: Library, configuration: object) {
+  constructor(library: Library, configuration: PeerConfiguration) {
     this.#library = library;
     this.#connection = new library.RTCPeerConnection(configuration);
     this.#source = new library.nonstandard.RTCAudioSource();
@@ -87,7 +89,7 @@ class Peer {
     });
   }
 
-  async answer(sdp: string): Promise<void> {
+  async answer(sdp: string, asksServers: boolean): Promise<void> {
     try {
       await this.#connection.setRemoteDescription({ type: "offer", sdp });
     } catch (error) {
@@ -96,8 +98,9 @@ class Peer {
     }
     try {
       this.#connection.addTrack(this.#voice);
+      const gathered = this.#gathered(asksServers);
       await this.#connection.setLocalDescription(await this.#connection.createAnswer());
-      await this.#gathered();
+      await gathered;
       tell({ type: "answered", answerSdp: this.#connection.localDescription?.sdp ?? "" });
     } catch (error) {
       tell({ type: "refused", fault: "library", reason: reasonOf(error) });
@@ -136,13 +139,20 @@ class Peer {
     await pause(GOODBYE_MS);
   }
 
-  #gathered(): Promise<void> {
+  #gathered(asksServers: boolean): Promise<void> {
     return new Promise((resolve) => {
-      setTimeout(resolve, GATHERING_MS_MAX).unref();
+      let timer = setTimeout(resolve, GATHERING_MS_MAX);
       const look = (): void => {
-        if (this.#connection.iceGatheringState === "complete") resolve();
+        if (this.#connection.iceGatheringState !== "complete") return;
+        clearTimeout(timer);
+        resolve();
       };
       this.#connection.addEventListener("icegatheringstatechange", look);
+      this.#connection.addEventListener("icecandidate", () => {
+        if (asksServers) return;
+        clearTimeout(timer);
+        timer = setTimeout(resolve, OWN_ADDRESSES_MS);
+      });
       look();
     });
   }
@@ -202,8 +212,9 @@ const library = await load();
 let peer: Peer | null = null;
 process.on("message", (message: ToPeer) => {
   if (message.type === "answer" && library !== null) {
-    peer = new Peer(library, message.configuration);
-    void peer.answer(message.offerSdp);
+    const { offerSdp, configuration } = message;
+    peer = new Peer(library, configuration);
+    void peer.answer(offerSdp, configuration.iceServers.length > 0);
   } else if (message.type === "text") peer?.send(message.text);
   else if (message.type === "audio") peer?.speak(message.samples);
   else if (message.type === "close") void (peer?.close() ?? Promise.resolve()).finally(() => process.exit());

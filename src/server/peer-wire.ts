@@ -1,7 +1,14 @@
 /** What the main process and the process of one peer tell each other. Survives a structured clone. */
 
+/** Of an `RTCPeerConnection`; `portRange` is the library's own. */
+export interface PeerConfiguration {
+  readonly iceServers: readonly object[];
+  readonly bundlePolicy: "max-bundle";
+  readonly portRange?: { readonly min: number; readonly max: number };
+}
+
 export type ToPeer =
-  | { readonly type: "answer"; readonly offerSdp: string; readonly configuration: object }
+  | { readonly type: "answer"; readonly offerSdp: string; readonly configuration: PeerConfiguration }
   | { readonly type: "text"; readonly text: string }
   /** 10 ms of mono PCM16 at 48 kHz for the track. */
   | { readonly type: "audio"; readonly samples: Int16Array }

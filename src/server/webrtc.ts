@@ -8,7 +8,7 @@ import { type Clock, systemClock } from "../util/clock.ts";
 import { type Log, silentLog } from "../util/log.ts";
 import { Queue } from "../util/queue.ts";
 import { PeerProcess } from "./peer-process.ts";
-import type { FromPeer } from "./peer-wire.ts";
+import type { FromPeer, PeerConfiguration } from "./peer-wire.ts";
 import { RtpAudio } from "./rtp-audio.ts";
 import { hasUdpCandidate, type Offer, publishAddress, readOffer } from "./sdp.ts";
 import type { Transport, TransportMessage } from "./transport.ts";
@@ -159,7 +159,7 @@ export class WebRtcTransport implements Transport {
   }
 
   /** The answer to the peer's offer. Once. @throws {ClientError} invalid_sdp. @throws {AppError} internal_error. */
-  negotiate(offerSdp: string, configuration: object): Promise<string> {
+  negotiate(offerSdp: string, configuration: PeerConfiguration): Promise<string> {
     return new Promise((resolve, reject) => {
       this.#answered = { resolve, reject };
       this.#peer.send({ type: "answer", offerSdp, configuration });
