@@ -47,6 +47,13 @@ describe("precedence", () => {
     expect(loadConfig({ env: { OPENAI_API_KEY: "shared" } }).apiKey).toBeNull();
   });
 
+  test("ICE servers are read under the shared name too, and the product's own name beats it", () => {
+    const [own, shared] = ["stun:own.example", "stun:shared.example"].map((urls) => JSON.stringify([{ urls }]));
+    const iceServers = (env: Record<string, string>): string | null => loadConfig({ env }).iceServers;
+    expect(iceServers({ SPEECH_TO_SPEECH_ICE_SERVERS: shared! })).toBe(shared);
+    expect(iceServers({ SPEECH_TO_SPEECH_ICE_SERVERS: shared!, ANTIPHON_ICE_SERVERS: own! })).toBe(own);
+  });
+
   test("every option can be set by its environment variable", () => {
     const samples: Record<string, string> = {
       tlsCert: "cert",

@@ -2,8 +2,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import type { Server } from "../../src/server/server.ts";
+import { duplexEngine } from "../support/duplex-engine.ts";
 import type { TalkingEngine } from "../support/talking-engine.ts";
 import { talkingServer } from "../support/talking-server.ts";
+import { voiceChatServer } from "../support/voicechat-server.ts";
 import { WebRtcPeer } from "../support/webrtc-peer.ts";
 
 type Event = { readonly type: string } & Record<string, unknown>;
@@ -135,3 +137,83 @@ describe("a call", () => {
     });
   });
 });
+
+const offerTo = async (url: string, peer: WebRtcPeer): Promise<Response> =>
+  fetch(`${url}/v1/realtime/calls`, {
+    method: "POST",
+    headers: { "Content-Type": "application/sdp" },
+    body: await peer.offer(),
+  });
+const newPeer = (): WebRtcPeer => {
+  const peer = new WebRtcPeer();
+  peers.push(peer);
+  return peer;
+};
+
+describe("an offer that cannot become a call", () => {
+  it("finds the one media port taken: 503, when to try again, and the option that gives more", async () => {
+    const { server: narrow } = await talkingServer({ iceUdpPort: "50340" });
+    try {
+      const peer = newPeer();
+      await peer.accept(await (await offerTo(narrow.url, peer)).text());
+      await peer.event("session.created");
+      const refused = await offerTo(narrow.url, newPeer());
+      expect(refused.status).toBe(503);
+      expect(refused.headers.get("Retry-After")).toBe("5");
+      expect(await refused.json()).toMatchObject({
+        error: {
+          code: "session_limit_reached",
+          type: "rate_limit_error",
+          message: expect.stringMatching(/--ice-udp-port/),
+        },
+      });
+      peer.close();
+      const next = newPeer();
+      let response = await offerTo(narrow.url, next);
+      while (response.status === 503) response = await offerTo(narrow.url, next);
+      await next.accept(await response.text());
+      await next.event("session.created");
+    } finally {
+      await narrow[Symbol.asyncDispose]();
+    }
+  });
+
+  it("is at a VoiceChat server: 501, and where to talk instead", async () => {
+    await using duplex = await voiceChatServer({ load: async () => duplexEngine() });
+    const refused = await offerTo(duplex.url, newPeer());
+    expect(refused.status).toBe(501);
+    expect(await refused.json()).toMatchObject({
+      error: {
+        code: "not_implemented",
+        type: "invalid_request_error",
+        message: expect.stringMatching(/WebSocket.*\/v1\/realtime/),
+      },
+    });
+  });
+
+  it("comes while the server is shutting down", async () => {
+    const { server: going } = await talkingServer();
+    await going.drain();
+    const refused = await offerTo(going.url, newPeer());
+    expect(refused.status).toBe(503);
+    expect(await refused.json()).toMatchObject({ error: { code: "server_draining" } });
+    await going[Symbol.asyncDispose]();
+  });
+});
+
+// A call that was just being answered held the shutdown up for half a minute.
+it("a server shuts down at once, whatever its calls are doing", async () => {
+  const { server: going } = await talkingServer({ drainTimeoutMs: "0" });
+  const untaken = await offerTo(going.url, newPeer());
+  expect(untaken.status).toBe(201);
+  const answering = offerTo(going.url, newPeer());
+  await expect.poll(() => sessionsOf(going)).toBe(2);
+  await going.drain();
+  expect([201, 503]).toContain((await answering).status);
+  expect(await sessionsOf(going)).toBe(0);
+  await going[Symbol.asyncDispose]();
+});
+
+async function sessionsOf({ url }: Server): Promise<number> {
+  return ((await (await fetch(`${url}/health`)).json()) as { sessions: number }).sessions;
+}
