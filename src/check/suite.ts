@@ -1,5 +1,6 @@
 /** Runs the requirements against a server, one after another, and says how each went. */
 import { AppError } from "../errors.ts";
+import { isVoiceChatSession } from "../protocol/voicechat/server-events.ts";
 import type { Clock } from "../util/clock.ts";
 import { type Door, isTurned, type Target, type Turned } from "./line.ts";
 import { Peer } from "./peer.ts";
@@ -58,7 +59,13 @@ export async function greet({ target, clock, timeoutMs, pace }: Omit<RunOptions,
   if (isTurned(line)) throw new Unmet("a connection", `HTTP ${line.httpStatus}`);
   const peer = new Peer(line, { clock, timeoutMs, pace });
   try {
-    await peer.next("session.created");
+    const created = await peer.next("session.created");
+    if (isVoiceChatSession(created["session"])) {
+      throw new Unmet(
+        "a session of the OpenAI Realtime API",
+        "one of a VoiceChat model, which has a dialect of its own",
+      );
+    }
   } finally {
     await peer.close();
   }

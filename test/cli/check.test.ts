@@ -6,7 +6,9 @@ import type { CliContext } from "../../src/cli/context.ts";
 import type { Server } from "../../src/server/server.ts";
 import { flagOf } from "../../src/util/options.ts";
 import { conversingServer } from "../support/conversing-server.ts";
+import { duplexEngine } from "../support/duplex-engine.ts";
 import { scriptedServer } from "../support/scripted-server.ts";
+import { voiceChatServer } from "../support/voicechat-server.ts";
 
 let server: Server;
 let out: string;
@@ -46,6 +48,12 @@ describe("antiphon check", () => {
     expect(lines.at(-1)).toBe(
       `${chosen.length} requirements: ${chosen.length} passed, 0 MUST failed, 0 SHOULD failed, 0 skipped.`,
     );
+  });
+
+  it("does not grade a VoiceChat server, requirement by requirement, by rules that are not its own", async () => {
+    await using other = await voiceChatServer({ load: async () => duplexEngine() });
+    await expect(run(other.url, "--pace", "0")).rejects.toThrow("came one of a VoiceChat model");
+    expect(out).toBe("");
   });
 
   it("prints the verdicts as JSON", async () => {

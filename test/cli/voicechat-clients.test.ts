@@ -26,6 +26,7 @@ const reference = JSON.parse(readFileSync(`${FIXTURES}/tiny-f32/reference/stream
   readonly extra_decoding_seconds: number;
   readonly events: readonly { readonly kind: string; readonly text?: string }[];
 };
+const transcript = reference.events.findLast(({ kind }) => kind === "user_transcript_delta")?.text as string;
 const audioFrames = reference.events.filter(({ kind }) => kind === "audio").length;
 
 let server: Server;
@@ -79,7 +80,6 @@ describe("voicechat-file", () => {
     const { format, samples } = readWav(readFileSync(path("answer.wav")));
     expect(format).toEqual({ hz: 22_050, channels: 1, encoding: "pcm", bitsPerSample: 16 });
     expect(samples).toHaveLength(audioFrames * 1764);
-    const transcript = reference.events.findLast(({ kind }) => kind === "user_transcript_delta")?.text as string;
     const heard = stdout.match(/(?<=^\[user\] ).*$/gm) ?? [];
     expect(heard.join("")).toBe(transcript);
     expect(stdout).toMatch(/^\[assistant\] ./m);
@@ -197,7 +197,7 @@ describe.skipIf(process.platform !== "linux")("voicechat-mic", () => {
     writeFileSync(raw, readFileSync(QUESTION).subarray(44));
     // A microphone says the question and then waits; a speaker keeps what it hears.
     program("parec", `echo "$@" > ${path("parec.args")}; cat ${raw}; exec sleep 60`);
-    program("pacat", `exec cat > ${path("heard.raw")}`);
+    program("pacat", `echo "$@" > ${path("pacat.args")}; exec cat > ${path("heard.raw")}`);
     program("pactl", 'echo "a $3 named x"');
   });
   function program(name: string, body: string): void {
@@ -208,7 +208,8 @@ describe.skipIf(process.platform !== "linux")("voicechat-mic", () => {
 
   test("speaks and is heard until Ctrl-C, which commits", async () => {
     const args = [main, "voicechat-mic", server.url, "--api-key", "secret", "--input-device", "mine"];
-    const child = spawn(process.execPath, ["--import", "tsx", ...args], { env: environment() });
+    const more = ["--output-device", "theirs", "--system-prompt", reference.prompt, "--seed", String(reference.seed)];
+    const child = spawn(process.execPath, ["--import", "tsx", ...args, ...more], { env: environment() });
     let [stdout, stderr] = ["", ""];
     child.stdout.on("data", (chunk) => (stdout += chunk));
     child.stderr.on("data", (chunk) => (stderr += chunk));
@@ -226,6 +227,9 @@ describe.skipIf(process.platform !== "linux")("voicechat-mic", () => {
     expect({ status, stderr }).toMatchObject({ status: 0, stderr: expect.stringContaining("Use headphones") });
     expect(stdout).toMatch(/^\[assistant\] ./m);
     expect(readFileSync(path("parec.args"), "utf8")).toContain("--rate=16000 --channels=1 --latency-msec=20 -d mine");
+    expect(readFileSync(path("pacat.args"), "utf8")).toContain("--rate=22050 --channels=1 --latency-msec=60 -d theirs");
+    // The reference hears the same, and then its silence.
+    expect(transcript.startsWith(stdout.match(/(?<=^\[user\] ).*$/gm)?.join("") ?? "none")).toBe(true);
   }, 60_000);
 
   test("a microphone that the system denies: the device's own words and where to allow it", async () => {

@@ -3,8 +3,10 @@ import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { EngineEvent } from "../../src/engines/engine.ts";
 import type { Server } from "../../src/server/server.ts";
+import { ManualClock } from "../../src/util/clock.ts";
 import type { Queue } from "../../src/util/queue.ts";
 import { duplexEngine } from "../support/duplex-engine.ts";
+import { modelProcesses } from "../support/voicechat-endings.ts";
 import { append, frames, metric, Peer, voiceChatServer } from "../support/voicechat-server.ts";
 
 let server: Server;
@@ -214,6 +216,41 @@ describe("many at one place", () => {
     peer.socket.close();
     await once(peer.socket, "close");
     await vacated(server);
+  });
+});
+
+describe("a model that is slow, or gone", () => {
+  test("a client that waits for the model is not silent, however long it takes (the model never gets on)", async () => {
+    const clock = new ManualClock();
+    const load = async () => duplexEngine({ stuck: true });
+    await using stuck = await voiceChatServer({ load, clock });
+    const peer = await Peer.ready(stuck);
+    peer.say(append(frames(1)));
+    await expect.poll(() => metric(stuck, 'antiphon_audio_seconds_total{direction="input"}')).toBeCloseTo(0.08);
+    clock.advance(1_000_000);
+    expect(await metric(stuck, "antiphon_sessions_open")).toBe(1);
+    expect(peer.errors).toEqual([]);
+    peer.socket.close();
+    await peer.closed;
+  });
+
+  test("kill -9 in the middle of a frame: inference_error, the loop goes on, commit ends with 1011, the next one is well", async () => {
+    await using other = await voiceChatServer();
+    const peer = await Peer.ready(other);
+    peer.say(append(frames(300)));
+    await peer.until("response.audio.delta");
+    for (const pid of modelProcesses()) process.kill(pid, "SIGKILL");
+    await peer.until("error");
+    peer.say(append(frames(1)), { type: "session.ping" });
+    await peer.until("session.pong");
+    expect(codes(peer)).toEqual(["inference_error", "inference_error"]);
+    expect(peer.errors[0]?.message).toBe("The voicechat process ended; try again.");
+    const answered = peer.of("response.audio.delta").map((event) => event["frame_index"]);
+    expect(answered).toEqual(answered.map((_, index) => index));
+    expect(answered.length).toBeLessThan(300);
+    peer.say({ type: "input_audio_buffer.commit" });
+    expect(await peer.closed).toBe(1011);
+    await expectService(other);
   });
 });
 

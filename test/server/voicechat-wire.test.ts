@@ -179,6 +179,16 @@ describe("messages", () => {
   );
 });
 
+test("the events of each 80 ms are sent before the next are worked on: the first is heard long before the last", async () => {
+  const before = await framesAnswered(server);
+  const peer = await Peer.ready(server);
+  peer.say(append(frames(250)), { type: "input_audio_buffer.commit" });
+  await peer.until("response.audio.delta");
+  expect((await framesAnswered(server)) - before).toBeLessThan(125);
+  expect(await peer.closed).toBe(1000);
+  expect(peer.of("response.audio.delta")).toHaveLength(250);
+});
+
 describe("limits", () => {
   test("a message above 1 MiB closes the connection with 1009; one of just that size is read", async () => {
     const peer = await Peer.ready(server);

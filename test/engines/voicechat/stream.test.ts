@@ -1,4 +1,6 @@
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readWav } from "../../../src/audio/wav.ts";
 import { VoiceChatModel } from "../../../src/engines/voicechat/model.ts";
@@ -90,6 +92,26 @@ describe("a live stream of tiny-f32", () => {
     expect(first).toEqual(await run(model, { seed: 1 }, short, 1280));
     expect(second).toEqual(await run(model, { seed: 2, systemPrompt: "Hello." }, short, 777));
     expect(audioOf(first)[1]).not.toEqual(audioOf(second)[1]);
+  });
+
+  test("without a system prompt the checkpoint's own is taken in", async () => {
+    const directory = mkdtempSync(join(tmpdir(), "antiphon-own-prompt-"));
+    const original = checkpointDirectory("tiny-f32");
+    for (const name of readdirSync(original)) symlinkSync(join(original, name), join(directory, name));
+    const config = JSON.parse(readFileSync(join(original, "config.json"), "utf8")) as object;
+    rmSync(join(directory, "config.json"));
+    writeFileSync(join(directory, "config.json"), JSON.stringify({ ...config, default_system_prompt: "Be kind." }));
+    const own = await VoiceChatModel.load(directory, { threads: 1 });
+    try {
+      const short = recording.subarray(0, 4 * 1280);
+      const asked = await run(model, { systemPrompt: "Be kind." }, short, 1280);
+      expect(await run(own, {}, short, 1280)).toEqual(asked);
+      expect(await run(own, { systemPrompt: "" }, short, 1280)).toEqual(await run(model, {}, short, 1280));
+      expect(asked).not.toEqual(await run(model, {}, short, 1280));
+    } finally {
+      own.close();
+      rmSync(directory, { recursive: true });
+    }
   });
 
   test("without the language cache it says the same", async () => {
