@@ -10,6 +10,8 @@ export type Ending =
   | "cancel"
   | "vanish"
   | "vanish unconfigured"
+  | "vanish opening"
+  | "goodbye behind a backlog"
   | "error"
   | "too large"
   | "limit"
@@ -21,6 +23,8 @@ export const ENDINGS: readonly Ending[] = [
   "cancel",
   "vanish",
   "vanish unconfigured",
+  "vanish opening",
+  "goodbye behind a backlog",
   "error",
   "too large",
   "limit",
@@ -29,10 +33,15 @@ export const ENDINGS: readonly Ending[] = [
 
 /** Opens a session and ends it so. */
 export async function endSession(server: Server, ending: Ending, seed: number): Promise<void> {
-  if (ending === "vanish unconfigured") {
+  if (ending === "vanish unconfigured" || ending === "vanish opening") {
     const peer = new Peer(server);
     await peer.until("session.created");
-    peer.socket.terminate();
+    if (ending === "vanish unconfigured") peer.socket.terminate();
+    else {
+      // Long enough to be taken in while the peer goes.
+      peer.say({ type: "session.update", session: { seed, system_prompt: "Be brief. ".repeat(200) } });
+      peer.socket.close();
+    }
     return vacated(server);
   }
   const peer = await Peer.ready(server, { seed, ...(ending === "limit" ? { max_streaming_seconds: 0.16 } : {}) });
@@ -46,6 +55,10 @@ export async function endSession(server: Server, ending: Ending, seed: number): 
     case "error":
       peer.say({ type: "input_audio_buffer.append", audio: "#" }, { type: "what" }, "[", { type: "session.update" });
       await peer.until("error", 4);
+      peer.socket.close();
+      break;
+    case "goodbye behind a backlog":
+      for (let count = 0; count < 300; count++) peer.say(append(frames(1)));
       peer.socket.close();
       break;
     case "too large":
