@@ -30,7 +30,7 @@ export class RealtimeClient<Event = ServerEvent> implements AsyncDisposable {
   private constructor(socket: WebSocket, url: URL) {
     this.#socket = socket;
     this.url = `${url.origin}${url.pathname}`;
-    socket.on("message", (data) => this.#events.push(JSON.parse(data.toString()) as Event));
+    socket.on("message", (data) => this.#take(data.toString()));
     socket.on("error", () => {});
     this.#closed = new Promise((resolve) => {
       socket.once("close", (code) => {
@@ -75,12 +75,33 @@ export class RealtimeClient<Event = ServerEvent> implements AsyncDisposable {
   get closeCode(): number | null {
     return this.#closeCode;
   }
+  /** A server of something else may say anything. */
+  #take(text: string): void {
+    const event = eventIn(text);
+    if (event !== null) this.#events.push(event as Event);
+    else {
+      const message = `${this.url} sent what is no event of a realtime server; is the address right?`;
+      this.#events.fail(new UpstreamError("upstream_failed", message));
+    }
+  }
   async [Symbol.asyncDispose](): Promise<void> {
     this.#socket.close(1000);
     const impatience = setTimeout(() => this.#socket.terminate(), 1000);
     await this.#closed;
     clearTimeout(impatience);
   }
+}
+
+/** Null unless `text` is a JSON object with a `type`. */
+function eventIn(text: string): object | null {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return null;
+  }
+  const isEvent = typeof value === "object" && value !== null && "type" in value && typeof value.type === "string";
+  return isEvent ? (value as object) : null;
 }
 
 /** Where sessions are: `text`, with the path and the model filled in. */

@@ -137,7 +137,7 @@ export class VoiceChatClient implements AsyncDisposable {
         break;
       case "response.audio.delta":
         this.#answeredFrames += 1;
-        this.#onAudio(pcm16ToFloat(base64ToBytes(event.delta)!)!);
+        this.#onAudio(this.#decode(event.delta));
         break;
       case "response.done":
       case "response.cancelled":
@@ -149,6 +149,12 @@ export class VoiceChatClient implements AsyncDisposable {
       default:
     }
     this.#wake();
+  }
+  #decode(audio: string): Float32Array {
+    const bytes = base64ToBytes(audio);
+    const pcm = bytes === null ? null : pcm16ToFloat(bytes);
+    if (pcm === null) throw new UpstreamError("upstream_failed", `${this.#client.url} sent audio that is no PCM16`);
+    return pcm;
   }
   #otherDialect(): UpstreamError {
     const { url } = this.#client;

@@ -1,10 +1,12 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { WebSocketServer } from "ws";
 import { resample } from "../../src/audio/resample.ts";
 import { readWav, writeWav } from "../../src/audio/wav.ts";
 import type { CliContext, CliOutput } from "../../src/cli/context.ts";
@@ -144,6 +146,25 @@ describe("voicechat-file", () => {
     await expect(file(url, QUESTION, path("none.wav"))).rejects.toThrow(
       `${url} serves no VoiceChat model, but the OpenAI Realtime API: antiphon talk --url ${url}`,
     );
+  });
+
+  // What it could not read was thrown where nobody caught it, and the command ended with a stack.
+  test.each([
+    ["hello", "sent what is no event of a realtime server"],
+    ["null", "sent what is no event of a realtime server"],
+    ['{"kind":"audio"}', "sent what is no event of a realtime server"],
+    ['{"type":"session.created"}', "serves no VoiceChat model"],
+    ['{"type":"response.audio.delta","delta":"#"}', "sent audio that is no PCM16"],
+  ])("a server that says %s: told so", async (text, message) => {
+    const other = new WebSocketServer({ host: "127.0.0.1", port: 0 });
+    other.on("connection", (socket) => socket.send(text));
+    await once(other, "listening");
+    try {
+      const { port } = other.address() as AddressInfo;
+      await expect(file(`ws://127.0.0.1:${port}`, QUESTION, path("none.wav"))).rejects.toThrow(message);
+    } finally {
+      other.close();
+    }
   });
 
   test("an answer that could not be written, or would be written over the question, is refused before anything is said", async () => {

@@ -9,6 +9,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readWav } from "../../src/audio/wav.ts";
 import { goldenFloats, largestDifference, readGolden } from "../support/golden.ts";
+import { hasPython, PYTHON_CLIENT_MS, pythonClient } from "../support/python-client.ts";
 import { checkpointDirectory, FIXTURES } from "../support/voicechat.ts";
 import { modelProcesses } from "../support/voicechat-endings.ts";
 import { append, frames, Peer } from "../support/voicechat-server.ts";
@@ -70,6 +71,36 @@ test("serve -m and voicechat-file: the answer is the reference's", async () => {
     server.process.kill("SIGKILL");
   }
 });
+
+test.skipIf(!hasPython)(
+  "a foreign client hears what it heard from the reference server, and is told when it is over",
+  async () => {
+    const python = await pythonClient();
+    const server = await serve();
+    try {
+      const heard = join(folder, "wire.jsonl");
+      const script = fileURLToPath(new URL("../support/voicechat-wire-client.py", import.meta.url));
+      await promisify(execFile)(python, [script, server.url, `${FIXTURES}/audio/question.wav`, heard]);
+      const ours = wireEvents(heard);
+      expect(ours.at(-1)).toEqual({ dir: "=", type: "close", code: 1000 });
+      // The reference's server leaves the close code out.
+      expect(ours.slice(0, -1)).toEqual(wireEvents(`${reference}/wire.jsonl`).slice(0, -1));
+    } finally {
+      server.process.kill("SIGKILL");
+    }
+  },
+  PYTHON_CLIENT_MS,
+);
+
+/** What a server said, as the client wrote it down: without ids and names, and of audio its length. */
+function wireEvents(file: string): object[] {
+  const lines = readFileSync(file, "utf8").trimEnd().split("\n");
+  const said = lines.map((line) => JSON.parse(line)).filter(({ dir }) => dir !== ">");
+  return said.map(({ event_id, session, ...event }) => {
+    if (session !== undefined) return { ...event, session: { ...session, id: "", model: "" } };
+    return event.type === "response.audio.delta" ? { ...event, delta: event.delta.length } : event;
+  });
+}
 
 test("SIGTERM in the middle of a session: 1012 for its peer, 0 for the process, no model left behind", async () => {
   const server = await serve();
