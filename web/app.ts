@@ -1,19 +1,23 @@
 /** The talk page: one button, a conversation, and everything that can get in its way. */
+import { Call } from "./call.ts";
 import { Captions } from "./captions.ts";
-import { type ClientEvent, type ConnectionOptions, type RealtimeConnection, unreachable } from "./connection.ts";
+import { type ClientEvent, type RealtimeConnection, unreachable } from "./connection.ts";
 import { Controls } from "./controls.ts";
 import { Details } from "./details.ts";
-import { openMicrophone } from "./microphone.ts";
 import { element } from "./page.ts";
 import { ProblemPanel } from "./problem-panel.ts";
-import { connectionGone, connectionLost, type Problem, type ProblemAction, TalkFailure } from "./problems.ts";
+import {
+  connectionGone,
+  connectionLost,
+  mediaBlocked,
+  type Problem,
+  type ProblemAction,
+  TalkFailure,
+} from "./problems.ts";
 import { askServer, type ServerFacts } from "./server.ts";
-import { type Settings, SettingsDialog } from "./settings.ts";
+import { type Settings, SettingsDialog, sessionOf } from "./settings.ts";
 import { type Conversation, type ServerEvent, TalkModel } from "./talk-model.ts";
-import { openVoiceChat } from "./voicechat-connection.ts";
 import { VoiceChatModel } from "./voicechat-model.ts";
-import { openWebRtc } from "./webrtc-connection.ts";
-import { openWebSocket, WIRE_HZ } from "./websocket-connection.ts";
 
 /** Pauses before the attempts to get a lost call back. */
 const RECONNECT_SECONDS = [1, 2, 4, 8, 15];
@@ -23,6 +27,8 @@ const RETRIES_MAX = 20;
 const HOLD_MS_MIN = 250;
 /** What was said last is still on its way when the button is let go. */
 const HOLD_TAIL_MS = 200;
+const OVER_WEBSOCKET =
+  "WebRTC did not get through: calls go over a WebSocket now. The settings can make that the rule.";
 /** Refusals of what is no longer so: the page and the server changed their minds at the same time. */
 const HARMLESS = [
   "response_cancel_not_active",
@@ -30,12 +36,6 @@ const HARMLESS = [
   "item_not_found",
   "input_audio_buffer_commit_empty",
 ];
-
-interface Call {
-  readonly connection: RealtimeConnection;
-  readonly microphone: MediaStream | null;
-  readonly audio: AudioContext;
-}
 
 class App {
   #model: Conversation = new TalkModel();
@@ -66,6 +66,10 @@ class App {
   #retryCount = 0;
   #isReconnecting = false;
   #holdStartMs = 0;
+  /** WebRTC did not get through: while the page is open, calls go another way. */
+  #isWebRtcBlocked = false;
+  /** The browser asks the user for the microphone. */
+  #isAsking = false;
   /** The session of the settings as the server has it. */
   #sentSession = "";
 
@@ -84,6 +88,9 @@ class App {
   }
   get #isDuplex(): boolean {
     return document.body.dataset["dialect"] === "voicechat";
+  }
+  get #transport(): Settings["transport"] {
+    return this.#isWebRtcBlocked ? "websocket" : this.#settings.settings.transport;
   }
   /** @throws {TalkFailure} */
   async #learn(): Promise<ServerFacts> {
@@ -112,7 +119,7 @@ class App {
     this.#render();
     try {
       const call = await this.#open(opening.signal, () => this.#details.connected(performance.now() - startMs));
-      if (opening.signal.aborted) return release(call);
+      if (opening.signal.aborted) return call.close();
       this.#call = call;
       this.#connected(call);
     } catch (error) {
@@ -123,51 +130,42 @@ class App {
     }
   }
 
-  async #open(signal: AbortSignal, created: () => void): Promise<Call> {
-    const { settings } = this.#settings;
-    const audio = this.#openAudio();
-    let microphone: MediaStream | null = null;
-    try {
-      const learning = this.#learn();
-      // Its failure is waited for below; until then it is nobody's.
-      learning.catch(() => {});
-      microphone = this.#withMicrophone ? await openMicrophone(settings.deviceId) : null;
-      const facts = await learning;
-      signal.throwIfAborted();
-      this.#expect(facts);
-      const session = facts.dialect === "voicechat" ? voiceChatSession(settings) : openAiSession(settings);
-      this.#sentSession = JSON.stringify(session);
-      const listener = {
-        received: (event: ServerEvent) => {
+  #open(signal: AbortSignal, created: () => void): Promise<Call> {
+    const facts = this.#learn();
+    // Its failure is waited for with the call; until then it is nobody's.
+    facts.catch(() => {});
+    return Call.open({
+      settings: { ...this.#settings.settings, transport: this.#transport },
+      withMicrophone: this.#withMicrophone,
+      knownFacts: this.#facts,
+      facts,
+      session: (facts) => this.#sessionFor(facts),
+      asking: (isAsking) => {
+        this.#isAsking = isAsking;
+        this.#render();
+      },
+      listener: {
+        received: (event) => {
           if (event.type === "session.created") created();
           this.#received(event);
         },
-        sent: (event: ClientEvent) => this.#details.add("sent", event),
-        playing: (isPlaying: boolean) => {
+        sent: (event) => this.#details.add("sent", event),
+        playing: (isPlaying) => {
           this.#model.setPlaying(isPlaying, performance.now());
           this.#render();
         },
-        note: (text: string) => this.#captions.note(text),
-        lost: (problem: Problem | null) => this.#lost(problem),
-      };
-      const options = { microphone, audio, session, key: settings.key, listener, signal };
-      const connection = await openConnection(options, facts, settings);
-      return { connection, microphone, audio };
-    } catch (error) {
-      stopTracks(microphone);
-      void audio.close();
-      throw error;
-    }
+        note: (text) => this.#captions.note(text),
+        lost: (problem) => this.#lost(problem),
+      },
+      signal,
+    });
   }
 
-  /** Has to begin with the click: browsers give no sound before. */
-  #openAudio(): AudioContext {
-    const isWebSocket = this.#isDuplex || this.#settings.settings.transport === "websocket";
-    // At the wire's own rate, what a WebSocket brings is resampled by the browser.
-    const sampleRate = isWebSocket ? { sampleRate: this.#facts?.outputHz ?? WIRE_HZ } : {};
-    const audio = new AudioContext({ latencyHint: "interactive", ...sampleRate });
-    void audio.resume();
-    return audio;
+  #sessionFor(facts: ServerFacts): Readonly<Record<string, unknown>> {
+    this.#expect(facts);
+    const session = sessionOf(this.#settings.settings, facts.dialect);
+    this.#sentSession = JSON.stringify(session);
+    return session;
   }
 
   /** A page that was open before the server could tell its dialect. */
@@ -221,6 +219,7 @@ class App {
   #failed(error: unknown): void {
     const { problem } = error instanceof TalkFailure ? error : unreachable(error);
     this.#facts = null;
+    if (this.#isReconnecting && problem === mediaBlocked) this.#isWebRtcBlocked = true;
     if (this.#isReconnecting && this.#retryCount < RECONNECT_SECONDS.length) {
       this.#scheduleReconnect();
       return;
@@ -258,8 +257,8 @@ class App {
     }
     if (action === "settings") this.#settings.open();
     if (action === "websocket") {
-      this.#settings.change({ transport: "websocket" });
-      void this.#connect();
+      this.#isWebRtcBlocked = true;
+      void this.#connect().then(() => this.#call !== null && this.#captions.note(OVER_WEBSOCKET));
     }
   }
 
@@ -272,7 +271,7 @@ class App {
   }
 
   #release(): void {
-    if (this.#call !== null) release(this.#call);
+    this.#call?.close();
     this.#call = null;
     this.#model.disconnected();
   }
@@ -325,7 +324,7 @@ class App {
   }
 
   #settingsChanged(now: Settings, before: Settings): void {
-    const session = this.#isDuplex ? voiceChatSession(now) : openAiSession(now);
+    const session = sessionOf(now, this.#isDuplex ? "voicechat" : "openai");
     if (now.key !== before.key) {
       this.#facts = null;
       void this.#learn().catch(() => {});
@@ -338,6 +337,7 @@ class App {
       this.#send({ type: "session.update", session });
       this.#call.connection.setMicrophone(!this.#isPushToTalk && !this.#controls.isMuted);
     }
+    if (now.transport !== before.transport) this.#isWebRtcBlocked = false;
     const needsCall = now.transport !== before.transport || now.deviceId !== before.deviceId || now.key !== before.key;
     if (this.#call !== null && needsCall && !(this.#isDuplex && isChanged))
       this.#captions.note("The new connection settings hold from the next call on.");
@@ -349,48 +349,13 @@ class App {
     this.#details.renderLatency(this.#model.turns);
     this.#controls.render({
       phase: this.#call !== null ? this.#model.phase : this.#opening !== null ? "connecting" : "idle",
+      isAsking: this.#isAsking,
       hasMicrophone: this.#call !== null && this.#call.microphone !== null,
       isPushToTalk: this.#isPushToTalk,
       isDuplex: this.#isDuplex,
-      transport: this.#call === null ? null : this.#isDuplex ? "websocket" : this.#settings.settings.transport,
+      transport: this.#call === null ? null : this.#isDuplex ? "websocket" : this.#transport,
     });
   }
-}
-
-function openAiSession({ instructions, voice, turns }: Settings): Record<string, unknown> {
-  const detection = { semantic: { type: "semantic_vad" }, silence: { type: "server_vad" }, push: null }[turns];
-  return {
-    type: "realtime",
-    output_modalities: ["audio"],
-    ...(instructions === "" ? {} : { instructions }),
-    audio: {
-      input: { transcription: {}, turn_detection: detection },
-      ...(voice === "" ? {} : { output: { voice } }),
-    },
-  };
-}
-
-function voiceChatSession({ instructions, seed }: Settings): Record<string, unknown> {
-  return { ...(instructions === "" ? {} : { system_prompt: instructions }), seed };
-}
-
-function openConnection(
-  options: ConnectionOptions,
-  facts: ServerFacts,
-  { transport }: Settings,
-): Promise<RealtimeConnection> {
-  if (facts.dialect === "voicechat") return openVoiceChat(options, facts);
-  return transport === "websocket" ? openWebSocket(options) : openWebRtc(options);
-}
-
-function release({ connection, microphone, audio }: Call): void {
-  connection.close();
-  stopTracks(microphone);
-  void audio.close();
-}
-
-function stopTracks(stream: MediaStream | null): void {
-  for (const track of stream?.getTracks() ?? []) track.stop();
 }
 
 new App();

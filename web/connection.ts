@@ -29,9 +29,9 @@ export interface ConnectionListener {
 }
 
 export interface ConnectionOptions {
-  /** Null for a session by text alone. */
-  readonly microphone: MediaStream | null;
-  readonly audio: AudioContext;
+  /** Null for a session by text alone. It may come later than the session. */
+  readonly microphone: Promise<MediaStream> | null;
+  readonly audio: () => AudioContext;
   /** As in `session.update`. */
   readonly session: Readonly<Record<string, unknown>>;
   readonly key: string;

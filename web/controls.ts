@@ -4,6 +4,8 @@ import type { Phase } from "./talk-model.ts";
 
 export interface ControlState {
   readonly phase: Phase | "idle" | "connecting";
+  /** Connecting waits for the user to let the page use the microphone. */
+  readonly isAsking: boolean;
   readonly hasMicrophone: boolean;
   readonly isPushToTalk: boolean;
   /** The model hears and speaks at once: it cannot be told to stop, and reads no text. */
@@ -39,7 +41,14 @@ export class Controls {
   readonly #hold = element<HTMLButtonElement>("hold");
   readonly #meter = element<HTMLMeterElement>("level");
   readonly #message = element<HTMLInputElement>("message");
-  #state: ControlState = { phase: "idle", hasMicrophone: false, isPushToTalk: false, isDuplex: false, transport: null };
+  #state: ControlState = {
+    phase: "idle",
+    isAsking: false,
+    hasMicrophone: false,
+    isPushToTalk: false,
+    isDuplex: false,
+    transport: null,
+  };
   #hintTimer = 0;
   #hint = "";
   #level = 0;
@@ -100,9 +109,10 @@ export class Controls {
   }
 
   #words(): string {
-    const { phase, isPushToTalk, hasMicrophone } = this.#state;
+    const { phase, isAsking, isPushToTalk, hasMicrophone } = this.#state;
     if (this.#hint !== "") return this.#hint;
     if (this.isHeld) return WORDS.hearing;
+    if (phase === "connecting" && isAsking) return "Allow the microphone to go on";
     if (phase !== "listening") return WORDS[phase];
     if (!hasMicrophone) return "Type a message";
     if (isPushToTalk) return "Hold to talk";

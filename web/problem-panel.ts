@@ -10,6 +10,11 @@ const LABELS: Readonly<Record<ProblemAction, string>> = {
   dismiss: "Close",
 };
 
+interface Offer {
+  readonly action: ProblemAction;
+  readonly button: HTMLButtonElement;
+}
+
 export class ProblemPanel {
   readonly #panel = element("problem");
   readonly #onAction: (action: ProblemAction) => void;
@@ -35,8 +40,8 @@ export class ProblemPanel {
     });
     element("problem-actions").replaceChildren(...buttons.map(({ button }) => button));
     this.#panel.hidden = false;
-    const retry = buttons.find(({ action }) => action === "retry")?.button;
-    if (problem.retrySeconds !== null && retry !== undefined) this.#countDown(problem.retrySeconds, retry);
+    const first = buttons[0];
+    if (problem.retrySeconds !== null && first !== undefined) this.#countDown(problem.retrySeconds, first);
   }
 
   hide(): void {
@@ -45,17 +50,17 @@ export class ProblemPanel {
   }
 
   /** The button counts, the announcement does not repeat. */
-  #countDown(seconds: number, button: HTMLButtonElement): void {
+  #countDown(seconds: number, { action, button }: Offer): void {
     let left = seconds;
     const label = (): void => {
-      button.textContent = `Try again (${left} s)`;
+      button.textContent = `${LABELS[action]} (${left} s)`;
     };
     label();
     this.#timer = setInterval(() => {
       left -= 1;
       if (left > 0) return label();
       this.hide();
-      this.#onAction("retry");
+      this.#onAction(action);
     }, 1000);
   }
 }

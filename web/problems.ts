@@ -3,7 +3,7 @@
 export interface Problem {
   readonly title: string;
   readonly advice: string;
-  /** What the page offers: a button, or an attempt of its own after some seconds. */
+  /** What the page offers. It takes the first by itself after `retrySeconds`, if any. */
   readonly actions: readonly ProblemAction[];
   readonly retrySeconds: number | null;
 }
@@ -56,6 +56,12 @@ export function microphoneProblem(error: unknown): Problem {
   ]);
 }
 
+export const microphoneSilent: Problem = problem(
+  "The microphone does not answer",
+  "Connect it again or choose another in the settings, then try again.",
+  ["retry", "settings", "type"],
+);
+
 export const insecurePage: Problem = problem(
   "This page may not use the microphone",
   "Browsers allow it only on https or on localhost. Start the server with --tls self-signed and open its https address.",
@@ -66,6 +72,14 @@ export const mediaBlocked: Problem = problem(
   "The call does not get through",
   "The network between here and the server blocks WebRTC. A WebSocket goes where web pages go.",
   ["websocket", "retry"],
+  5,
+);
+
+export const callSlow: Problem = problem(
+  "The call did not open in time",
+  "The server or the network is very busy.",
+  ["retry", "dismiss"],
+  4,
 );
 
 export const serverAway: Problem = problem(

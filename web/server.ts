@@ -15,9 +15,14 @@ export const apiUrl = (path: string): URL => new URL(path, document.baseURI);
 export const authorization = (key: string): Record<string, string> =>
   key === "" ? {} : { Authorization: `Bearer ${key}` };
 
+const ASK_MS_MAX = 10_000;
+
 /** @throws {TalkFailure} with what the server refused it for, or that it does not answer. */
 export async function askServer(key: string): Promise<ServerFacts> {
-  const response = await fetch(apiUrl("v1/capabilities"), { headers: authorization(key) }).catch((error) => {
+  const response = await fetch(apiUrl("v1/capabilities"), {
+    headers: authorization(key),
+    signal: AbortSignal.timeout(ASK_MS_MAX),
+  }).catch((error) => {
     throw unreachable(error);
   });
   if (!response.ok) throw await readRefusal(response);

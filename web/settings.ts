@@ -1,6 +1,7 @@
 /** The choices that outlive the page, and the dialog that makes them. */
 import { listMicrophones } from "./microphone.ts";
 import { element, make } from "./page.ts";
+import type { ServerFacts } from "./server.ts";
 
 export interface Settings {
   readonly voice: string;
@@ -96,6 +97,22 @@ export class SettingsDialog {
       key: element<HTMLInputElement>("key").value.trim(),
     });
   }
+}
+
+/** A session of these settings, in the words of `session.update`. */
+export function sessionOf(settings: Settings, dialect: ServerFacts["dialect"]): Readonly<Record<string, unknown>> {
+  const { instructions, voice, turns, seed } = settings;
+  if (dialect === "voicechat") return { ...(instructions === "" ? {} : { system_prompt: instructions }), seed };
+  const detection = { semantic: { type: "semantic_vad" }, silence: { type: "server_vad" }, push: null }[turns];
+  return {
+    type: "realtime",
+    output_modalities: ["audio"],
+    ...(instructions === "" ? {} : { instructions }),
+    audio: {
+      input: { transcription: {}, turn_detection: detection },
+      ...(voice === "" ? {} : { output: { voice } }),
+    },
+  };
 }
 
 /** The choices of `select`, with the one that is set even where it is not among them. */

@@ -47,11 +47,13 @@ class VoiceChatConnection implements RealtimeConnection {
 
   async open(): Promise<void> {
     await Promise.all([this.#until("session.created", CONNECT_MS_MAX), this.#startPlayback()]);
+    // The model's time begins with its settings; nobody is to miss its first words.
+    const microphone = await this.#options.microphone;
     const ready = this.#until("session.updated", CONFIGURE_MS_MAX);
     this.send({ type: "session.update", session: this.#options.session });
     await ready;
     this.#isOpen = true;
-    if (this.#options.microphone !== null) await this.#startCapture(this.#options.microphone);
+    if (microphone !== null) await this.#startCapture(microphone);
   }
 
   send(event: ClientEvent): void {
@@ -112,7 +114,7 @@ class VoiceChatConnection implements RealtimeConnection {
 
   async #startPlayback(): Promise<void> {
     const { audio, listener } = this.#options;
-    await this.#sound.startPlayback(audio, {
+    await this.#sound.startPlayback(audio(), {
       inputHz: this.#facts.outputHz,
       isLive: true,
       playing: (isPlaying) => listener.playing(isPlaying),

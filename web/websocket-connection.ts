@@ -39,7 +39,8 @@ class WebSocketConnection implements RealtimeConnection {
     // The worklets load while the socket connects.
     await Promise.all([this.#created(), this.#startPlayback()]);
     this.send({ type: "session.update", session: this.#options.session });
-    if (this.#options.microphone !== null) await this.#startCapture(this.#options.microphone);
+    const microphone = await this.#options.microphone;
+    if (microphone !== null) await this.#startCapture(microphone);
   }
 
   send(event: ClientEvent): void {
@@ -100,7 +101,7 @@ class WebSocketConnection implements RealtimeConnection {
 
   async #startPlayback(): Promise<void> {
     const { audio, listener } = this.#options;
-    await this.#sound.startPlayback(audio, {
+    await this.#sound.startPlayback(audio(), {
       inputHz: WIRE_HZ,
       isLive: false,
       playing: (isPlaying) => listener.playing(isPlaying),
