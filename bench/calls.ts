@@ -1,93 +1,224 @@
 /**
- * What calls leave behind, and what the media path adds. Opens and drops calls in every way and reads threads, open
- * files, timers and memory of the process; then sends pulses both ways and times them.
+ * What calls leave behind, and what the media path adds. Opens calls and ends them in every way, and reads processes,
+ * threads, open files, timers and memory of the server; then sends pulses both ways and times them.
  *
- * `npx tsx bench/calls.ts [CALLS]`, 100 by default; Linux, for /proc.
+ * `npx tsx bench/calls.ts [CALLS]`, 100 by default; Linux, for /proc. Without Chromium no tab is closed. It ends in any
+ * case: what goes wrong is counted, and after CALLS x 4 s + 4 min it says where it stands and gives up.
  */
-import { readdirSync, readFileSync } from "node:fs";
+import { type ChildProcess, fork, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { WebRtc, type WebRtcTransport } from "../src/server/webrtc.ts";
+import { hasChromium, openBrowser, writeMicrophone } from "../test/support/browser.ts";
 import { talkingServer } from "../test/support/talking-server.ts";
 import { WebRtcPeer } from "../test/support/webrtc-peer.ts";
 
 const CALLS = Number(process.argv[2] ?? 100);
+const WARM_CALLS = 8;
 const PULSES = 30;
 /** A busy machine may look away while a pulse passes. */
 const MISSED_MS = 2000;
+/** A vanished peer is noticed by ICE within half a minute. */
+const QUIET_MS_MAX = 60_000;
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc") as () => void;
+let stage = "start";
 
 interface Footprint {
+  /** Of calls: one waits for the next call. */
+  readonly processes: number;
   readonly threads: number;
   readonly files: number;
+  readonly sockets: number;
   readonly timers: number;
   readonly rssMb: number;
   readonly heapMb: number;
 }
 
+/** Of this process, which is the server; the peers are in others. */
 function footprint(): Footprint {
-  globalThis.gc?.();
+  collectGarbage();
   const { rss, heapUsed } = process.memoryUsage();
+  const { stdout } = spawnSync("ps", ["-o", "args=", "--ppid", `${process.pid}`], { encoding: "utf8" });
+  const files = readdirSync("/proc/self/fd").map(openFile);
   return {
+    processes: stdout.split("\n").filter((line) => line.includes("peer-entry")).length,
     threads: Number(/^Threads:\s+(\d+)/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1]),
-    files: readdirSync("/proc/self/fd").length,
+    files: files.length,
+    sockets: files.filter((name) => name.startsWith("socket:")).length,
     timers: process.getActiveResourcesInfo().filter((name) => name === "Timeout").length,
     rssMb: Math.round(rss / 1e6),
     heapMb: Math.round(heapUsed / 1e6),
   };
 }
+function openFile(descriptor: string): string {
+  try {
+    return readlinkSync(`/proc/self/fd/${descriptor}`);
+  } catch {
+    // The one that was open to list the others.
+    return "";
+  }
+}
+
+// ---------------------------------------------------------------------------------------------- the peers' process
 
 type Ending = (peer: WebRtcPeer, location: string) => unknown;
 
 /** Each way leaves the server to find out in its own manner. */
-const ENDINGS: readonly (readonly [string, Ending])[] = [
-  ["the peer closes its connection", (peer) => peer.close()],
-  ["the peer closes the data channel", (peer) => peer.channel.close()],
-  ["POST hangup", (_, location) => fetch(`${location}/hangup`, { method: "POST" })],
-  ["DELETE", (_, location) => fetch(location, { method: "DELETE" })],
-];
+const ENDINGS: Readonly<Record<string, Ending>> = {
+  "the peer closes its connection": (peer) => peer.close(),
+  "the peer closes the data channel": (peer) => peer.channel.close(),
+  "POST hangup": (_, location) => fetch(`${location}/hangup`, { method: "POST" }),
+  DELETE: (_, location) => fetch(location, { method: "DELETE" }),
+};
 
-async function openAndDrop(url: string, ending: Ending): Promise<void> {
+/** Until the server speaks. */
+async function open(url: string): Promise<{ readonly peer: WebRtcPeer; readonly location: string }> {
   const peer = new WebRtcPeer();
-  const response = await fetch(`${url}/v1/realtime/calls`, {
-    method: "POST",
-    body: await peer.offer(),
-    headers: { "Content-Type": "application/sdp" },
-  });
+  const body = await peer.offer();
+  const headers = { "Content-Type": "application/sdp" };
+  const response = await fetch(`${url}/v1/realtime/calls`, { method: "POST", body, headers });
   if (response.status !== 201) throw new Error(await response.text());
   await peer.accept(await response.text());
   await peer.event("session.created");
-  peer.send({
-    type: "conversation.item.create",
-    item: { type: "message", role: "user", content: [{ type: "input_text", text: "Hello" }] },
-  });
+  const content = [{ type: "input_text", text: "Hello" }];
+  peer.send({ type: "conversation.item.create", item: { type: "message", role: "user", content } });
   peer.send({ type: "response.create" });
   await peer.event("output_audio_buffer.started");
-  await ending(peer, `${url}${response.headers.get("location")}`);
-  peer.close();
+  return { peer, location: `${url}${response.headers.get("location")}` };
+}
+
+/** Opens a call for every message, ends it as the message says, or holds it; answers null or what went wrong. */
+function bePeers(url: string): void {
+  process.on("message", async (ending: string) => {
+    try {
+      const { peer, location } = await open(url);
+      if (ending !== "hold") {
+        await ENDINGS[ending]?.(peer, location);
+        peer.close();
+      }
+      process.send?.(null);
+    } catch (error) {
+      process.send?.(String(error));
+    }
+  });
+  process.on("disconnect", () => process.exit());
+}
+
+// ---------------------------------------------------------------------------------------------------- the server's
+
+class Drops {
+  readonly #url: string;
+  readonly #peers: ChildProcess;
+  readonly done: Record<string, number> = {};
+  readonly failures: string[] = [];
+  constructor(url: string) {
+    this.#url = url;
+    this.#peers = newPeers(url);
+  }
+  async one(ending: string, peers: ChildProcess = this.#peers): Promise<void> {
+    stage = ending;
+    const patience = new AbortController();
+    const timer = setTimeout(() => patience.abort(), 30_000);
+    const answer = once(peers, "message", { signal: patience.signal });
+    peers.send(ending);
+    const [failure] = (await answer.catch(() => ["no answer in 30 s"])) as [string | null];
+    clearTimeout(timer);
+    this.#count(ending === "hold" ? "the peer is killed" : ending, failure);
+  }
+  /** `count` calls at the same time, whose process is killed without a goodbye. */
+  async vanish(count: number): Promise<void> {
+    const peers = newPeers(this.#url);
+    for (let i = 0; i < count; i++) await this.one("hold", peers);
+    peers.kill("SIGKILL");
+  }
+  async closeTabs(count: number): Promise<void> {
+    const name = "the tab is closed";
+    const microphone = join(tmpdir(), `antiphon-calls-${process.pid}.wav`);
+    await writeMicrophone(microphone, [60]);
+    const browser = await openBrowser(microphone);
+    for (let i = 0; i < count; i++) {
+      stage = name;
+      const context = await browser.newContext({ permissions: ["microphone"] });
+      context.setDefaultTimeout(30_000);
+      const failure = await this.#closeTab(await context.newPage()).catch(String);
+      this.#count(name, failure ?? null);
+      await context.close();
+    }
+    await browser.close();
+    rmSync(microphone);
+  }
+  end(): void {
+    this.#peers.kill("SIGKILL");
+  }
+  async #closeTab(page: Awaited<ReturnType<Awaited<ReturnType<typeof openBrowser>>["newPage"]>>): Promise<void> {
+    await page.goto(this.#url);
+    await page.click("#talk");
+    await page.waitForSelector('body[data-phase="listening"]');
+    await page.fill("#message", "Hello");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector('body[data-phase="speaking"]');
+    await page.close();
+  }
+  #count(ending: string, failure: string | null): void {
+    if (failure === null) this.done[ending] = (this.done[ending] ?? 0) + 1;
+    else this.failures.push(`${ending}: ${failure}`);
+  }
+}
+
+function newPeers(url: string): ChildProcess {
+  return fork(fileURLToPath(import.meta.url), ["peers", url], { execArgv: process.execArgv });
 }
 
 async function drops(): Promise<object> {
   const { server, engine } = await talkingServer({ maxSessions: "64" });
-  const marks: Footprint[] = [];
-  const warm = 8;
-  for (let call = 0; call < CALLS + warm; call++) {
-    if (call === warm || call === warm + CALLS / 2) {
-      await pause(1000);
-      marks.push(footprint());
-    }
-    await openAndDrop(server.url, ENDINGS[call % ENDINGS.length]![1]);
-  }
-  while (engine.openStreams > 0) await pause(50);
-  await pause(3000);
-  marks.push(footprint());
+  const calls = new Drops(server.url);
+  const quiet = async (): Promise<number> => {
+    const fromMs = performance.now();
+    while (engine.openStreams > 0 && performance.now() - fromMs < QUIET_MS_MAX) await pause(50);
+    const ms = performance.now() - fromMs;
+    // The last process says its last words, and the next call's is there.
+    await pause(2000);
+    return Math.round(ms / 100) / 10;
+  };
+  const inTurn = async (count: number): Promise<void> => {
+    const names = Object.keys(ENDINGS);
+    for (let call = 0; call < count; call++) await calls.one(names[call % names.length]!);
+  };
+  const tabs = hasChromium ? Math.floor(CALLS / 10) : 0;
+  const vanishing = Math.min(50, Math.floor(CALLS / 10));
+  await inTurn(WARM_CALLS);
+  await quiet();
+  const afterWarmUp = footprint();
+  await inTurn(Math.ceil((CALLS - tabs - vanishing) / 2));
+  await quiet();
+  const halfWay = footprint();
+  await inTurn(Math.floor((CALLS - tabs - vanishing) / 2));
+  if (tabs > 0) await calls.closeTabs(tabs);
+  await calls.vanish(vanishing);
+  stage = "waiting for the vanished";
+  const vanishedSeconds = await quiet();
+  const atTheEnd = footprint();
+  calls.end();
+  stage = "shutting the server down";
+  const openStreams = engine.openStreams;
   await server[Symbol.asyncDispose]();
+  await pause(1000);
   return {
-    calls: CALLS,
-    endings: ENDINGS.map(([name]) => name),
-    afterWarmUp: marks[0],
-    halfWay: marks[1],
-    atTheEnd: marks[2],
+    calls: { ...calls.done, failed: calls.failures },
+    openStreams,
+    vanishedSeconds,
+    footprint: { afterWarmUp, halfWay, atTheEnd, withoutServer: footprint() },
   };
 }
+
+// ----------------------------------------------------------------------------------------------------- the media path
 
 /** Speaks in real time: silence, and a pulse when told. */
 class Speaker {
@@ -185,7 +316,22 @@ function summary(values: number[]): object {
   return { median: at(0.5), p90: at(0.9), max: at(1) };
 }
 
-const delay = await delays();
-const left = await drops();
-process.stdout.write(`${JSON.stringify({ delay, left }, null, 2)}\n`);
-process.exit();
+async function measure(): Promise<void> {
+  const giveUp = setTimeout(
+    () => {
+      process.stdout.write(`gave up; the last stage was: ${stage}\n`);
+      process.exit(1);
+    },
+    CALLS * 4_000 + 240_000,
+  );
+  const left = await drops();
+  process.stdout.write(`${JSON.stringify({ left }, null, 2)}\n`);
+  stage = "delays";
+  process.stdout.write(`${JSON.stringify({ delay: await delays() }, null, 2)}\n`);
+  clearTimeout(giveUp);
+  process.exit();
+}
+
+const [, , role, url] = process.argv;
+if (role === "peers") bePeers(url!);
+else await measure();
