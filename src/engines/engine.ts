@@ -24,6 +24,8 @@ export interface EngineCapabilities {
 
 export interface Engine extends AsyncDisposable {
   readonly capabilities: EngineCapabilities;
+  /** What has died and is being restarted, in words; absent or empty where all is well. */
+  readonly recovering?: readonly string[];
   /** Opens one session's state. @throws {CapacityError} when `sessionsMax` are open. */
   open(settings: EngineSettings, signal: AbortSignal): Promise<EngineStream>;
 }

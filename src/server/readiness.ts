@@ -22,8 +22,9 @@ export class Readiness {
   get isReady(): boolean {
     return this.#engine !== null;
   }
+  /** Also once it is ready: what of the engine is being restarted. */
   get waitingFor(): readonly string[] {
-    return this.#waitingFor;
+    return this.#engine?.recovering ?? this.#waitingFor;
   }
   get failure(): AppError | null {
     return this.#failure;

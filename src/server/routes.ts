@@ -99,7 +99,9 @@ const health: RouteGroup = (app, { readiness, admission }) => {
     GET: (c) => {
       if (admission.draining) return c.json({ status: "draining", sessions: admission.sessionCount }, 503);
       if (readiness.failure !== null) return c.json({ status: "failed", code: readiness.failure.code }, 503);
-      if (!readiness.isReady) return c.json({ status: "loading", waiting_for: readiness.waitingFor }, 503);
+      const { waitingFor } = readiness;
+      if (!readiness.isReady || waitingFor.length > 0)
+        return c.json({ status: "loading", waiting_for: waitingFor }, 503);
       return c.json({ status: "ok", sessions: admission.sessionCount });
     },
   });

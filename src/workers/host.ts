@@ -93,6 +93,9 @@ export class WorkerHost<Table extends MethodTable> implements WorkerClient<Table
     }
     return host;
   }
+  get isReady(): boolean {
+    return this.#readyChild() !== null;
+  }
   /** The id of the running process, or null while it restarts. */
   get pid(): number | null {
     return this.#readyChild()?.process.pid ?? null;

@@ -3,6 +3,7 @@ import { assert } from "../util/assert.ts";
 import type { CallOptions, MethodTable, Runtime, WorkerClient } from "./runtime.ts";
 
 export class LocalWorker<Table extends MethodTable> implements WorkerClient<Table> {
+  readonly isReady = true;
   readonly #runtime: Runtime<Table>;
   constructor(runtime: Runtime<Table>) {
     this.#runtime = runtime;

@@ -40,6 +40,8 @@ export interface CallOptions<Part> {
 
 /** The caller's side, in this process or another. */
 export interface WorkerClient<Table extends MethodTable> extends AsyncDisposable {
+  /** False while the process is being restarted, for which calls wait. */
+  readonly isReady: boolean;
   /**
    * @throws {EngineError} worker_died if the process ends before it answers.
    * @throws the signal's reason, at once, when it aborts.

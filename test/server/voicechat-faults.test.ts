@@ -241,6 +241,10 @@ describe("a model that is slow, or gone", () => {
     await peer.until("response.audio.delta");
     for (const pid of modelProcesses()) process.kill(pid, "SIGKILL");
     await peer.until("error");
+    // It answered "ok" while there was no model, and sent people to where they could only wait.
+    const health = (): Promise<Response> => fetch(`${other.url}/health`);
+    const waiting_for = ["the model process, which died and is started again"];
+    expect(await (await health()).json()).toEqual({ status: "loading", waiting_for });
     peer.say(append(frames(1)), { type: "session.ping" });
     await peer.until("session.pong");
     expect(codes(peer)).toEqual(["inference_error", "inference_error"]);
@@ -251,6 +255,7 @@ describe("a model that is slow, or gone", () => {
     peer.say({ type: "input_audio_buffer.commit" });
     expect(await peer.closed).toBe(1011);
     await expectService(other);
+    expect((await health()).status).toBe(200);
   });
 });
 

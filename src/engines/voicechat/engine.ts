@@ -82,6 +82,9 @@ export class VoiceChatEngine implements Engine {
       throw error;
     }
   }
+  get recovering(): readonly string[] {
+    return this.#worker.isReady ? [] : ["the model process, which died and is started again"];
+  }
   async open(settings: EngineSettings, signal: AbortSignal): Promise<EngineStream> {
     const { sessionsMax } = this.capabilities;
     if (this.#openCount >= sessionsMax) {
