@@ -63,7 +63,7 @@ describe("a client that leaves", () => {
   test("while its long prompt is still taken in: the place is free, and the next is not kept waiting", async () => {
     const peer = new Peer(server);
     await peer.until("session.created");
-    peer.say({ type: "session.update", session: { system_prompt: "Be brief. ".repeat(50_000) } }, append(frames(1)));
+    peer.say({ type: "session.update", session: { system_prompt: "Be brief. ".repeat(400) } }, append(frames(1)));
     await expect.poll(() => metric(server, "antiphon_sessions_open")).toBe(1);
     peer.socket.close();
     await peer.closed;
@@ -144,6 +144,23 @@ describe("a client that talks nonsense", () => {
     expect(await peer.closed).toBe(1000);
     expect(peer.of("response.audio.delta")).toHaveLength(2);
   });
+
+  // A prompt of 1 MiB was taken in: its tokens, one by one, for minutes, and their rows filled the memory of the process.
+  test.each(["Be brief. ".repeat(5000), "a".repeat(1_000_000)])(
+    "a system prompt without end (%.9s…) is refused at once, and a shorter one is taken",
+    async (system_prompt) => {
+      const peer = new Peer(server);
+      await peer.until("session.created");
+      peer.say({ type: "session.update", session: { system_prompt } });
+      await peer.until("error");
+      expect(codes(peer)).toEqual(["session_initialization_failed"]);
+      expect(peer.errors[0]?.message).toMatch(/^the system prompt has \d+ (tokens|characters); at most \d+ are taken$/);
+      peer.say({ type: "session.update", session: { system_prompt: system_prompt.slice(0, 100) } });
+      await peer.until("session.updated");
+      peer.say({ type: "session.cancel" });
+      expect(await peer.closed).toBe(1000);
+    },
+  );
 
   test.each([
     [{ seed: 2 ** 53 }, "session.seed"],

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { DUPLEX_LIMITS, type DuplexEvent } from "../../src/conversation/duplex-session.ts";
 import { VoiceChatDialect } from "../../src/dialects/voicechat.ts";
+import { PROMPT_TOKENS_MAX } from "../../src/engines/voicechat/limits.ts";
 import { AppError, ClientError, ERROR_TABLE } from "../../src/errors.ts";
 import { CLIENT_MESSAGE_TYPES } from "../../src/protocol/voicechat/client-messages.ts";
 import type { VoiceChatErrorCode, VoiceChatEventBody } from "../../src/protocol/voicechat/server-events.ts";
@@ -98,6 +99,7 @@ test("the limits are those of the code", () => {
   const { configureMs, quietMs, streamingSecondsMax } = DUPLEX_LIMITS;
   expect(Object.fromEntries(rows("Limits"))).toEqual({
     sessions: "1",
+    "system prompt": `${PROMPT_TOKENS_MAX} tokens`,
     message: `${VOICECHAT_MESSAGE_BYTES_MAX / 2 ** 20} MiB`,
     "until session.update": `${configureMs / 1000} s`,
     "between messages": `${quietMs / 1000} s`,

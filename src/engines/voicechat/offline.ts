@@ -58,13 +58,13 @@ export async function generateOffline(model: VoiceChatModel, options: OfflineOpt
   const { config, tokenizer, speech } = model;
   const { signal, onProgress, seed = 0 } = options;
   const samples = checkedSamples(options, config.inputSampleRate);
+  const promptIds = tokenizer.promptIds(options.systemPrompt ?? config.defaultSystemPrompt);
   const stageMs = { perception: 0, rnnt: 0, language: 0, speech: 0, codec: 0 };
 
   const heardMs = performance.now();
   const { frames, encoded, projected } = await hear(model, samples, options.framesMax ?? null);
   stageMs.perception = performance.now() - heardMs;
 
-  const promptIds = tokenizer.promptIds(options.systemPrompt ?? config.defaultSystemPrompt);
   const total = promptIds.length + frames;
   const onPromptPosition = (done: number): void => onProgress?.({ done, total });
   const timeline = await Timeline.begin(

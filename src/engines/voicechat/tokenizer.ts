@@ -2,9 +2,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Tokenizer } from "@huggingface/tokenizers";
-import { CheckpointError } from "../../errors.ts";
+import { CheckpointError, ClientError } from "../../errors.ts";
 import { Detokenizer } from "../../text/detokenizer.ts";
 import type { VoiceChatConfig } from "./config.ts";
+import { PROMPT_CHARACTERS_MAX, PROMPT_TOKENS_MAX } from "./limits.ts";
 
 export class VoiceChatTokenizer {
   readonly #config: VoiceChatConfig;
@@ -55,10 +56,15 @@ export class VoiceChatTokenizer {
     return this.#tokenizer.get_vocab(true);
   }
 
-  /** The ids of a system prompt, BOS and EOS around them; none for a blank one. */
+  /**
+   * The ids of a system prompt, BOS and EOS around them; none for a blank one.
+   * @throws {ClientError} invalid_value for one that is too long.
+   */
   promptIds(prompt: string): number[] {
+    if (prompt.length > PROMPT_CHARACTERS_MAX) throw tooLong(prompt.length, "characters", PROMPT_CHARACTERS_MAX);
     if (prompt.trim() === "") return [];
     const { ids } = this.#tokenizer.encode(prompt, { add_special_tokens: false });
+    if (ids.length > PROMPT_TOKENS_MAX) throw tooLong(ids.length, "tokens", PROMPT_TOKENS_MAX);
     return [this.#config.bosTokenId, ...ids, this.#config.eosTokenId];
   }
 
@@ -79,3 +85,10 @@ export class VoiceChatTokenizer {
     return this.#tokenizer.decode(spoken, { skip_special_tokens: false, clean_up_tokenization_spaces: false });
   }
 }
+
+const tooLong = (count: number, unit: string, most: number): ClientError =>
+  new ClientError(
+    "invalid_value",
+    `the system prompt has ${count} ${unit}; at most ${most} are taken`,
+    "system_prompt",
+  );

@@ -56,6 +56,8 @@ describe.each([...CHECKPOINTS, OTHER_CHECKPOINT])("the offline run of %s", (name
       [{ extraDecodingSeconds: -1 }, "0 to 600 s"],
       [{ framesMax: 1 }, "at least 2 frames"],
       [{ seed: 0.5 }, "non-negative integer"],
+      [{ systemPrompt: "word ".repeat(4000) }, "tokens; at most 4096 are taken"],
+      [{ systemPrompt: " ".repeat(65_537) }, "65537 characters; at most 65536 are taken"],
     ];
     for (const [change, reason] of refused) {
       await expect(generateOffline(model, { ...options, ...change })).rejects.toThrow(reason);
