@@ -2,7 +2,8 @@
  * A conversation through bad networks: what the recognizer loses, and what the way there and back adds.
  * The networks are userspace relays on loopback (test/support/bad-network.ts): no privileges, no kernel modules.
  *
- * `npx tsx bench/network.ts`; wants the default models in the cache.
+ * `npx tsx bench/network.ts`; wants the default models in the cache. Between two hosts, with their handshake over the bad
+ * network as well: `bench/network.ts serve ADDRESS` on one and `bench/network.ts ask URL` on the other (bench/two-hosts.py).
  */
 import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,7 +13,7 @@ import { readWav } from "../src/audio/wav.ts";
 import { loadConfig } from "../src/config.ts";
 import { engineLoader } from "../src/server/load-engine.ts";
 import { realtimeSessions } from "../src/server/realtime-sessions.ts";
-import { createServer } from "../src/server/server.ts";
+import { createServer, type Server } from "../src/server/server.ts";
 import { silentLog } from "../src/util/log.ts";
 import { BadNetwork, type NetworkFaults } from "../test/support/bad-network.ts";
 import { WebRtcPeer } from "../test/support/webrtc-peer.ts";
@@ -29,13 +30,16 @@ const NETWORKS: Record<string, NetworkFaults> = {
 const NAMES = ["capital", "story"];
 const PIECE = 480;
 
-const log = silentLog;
-const dataDir = mkdtempSync(join(tmpdir(), "antiphon-network-"));
-const config = loadConfig({ flags: { port: "0", llm: "local", dataDir } });
-const load = engineLoader({ config, log });
-const server = await createServer({ config, log, load, sessions: realtimeSessions({ config, log }) });
-await server.listen();
-await server.ready;
+async function serve(host: string): Promise<Server> {
+  const log = silentLog;
+  const dataDir = mkdtempSync(join(tmpdir(), "antiphon-network-"));
+  const config = loadConfig({ flags: { host, port: role === "serve" ? "8765" : "0", llm: "local", dataDir } });
+  const load = engineLoader({ config, log });
+  const server = await createServer({ config, log, load, sessions: realtimeSessions({ config, log }) });
+  await server.listen();
+  await server.ready;
+  return server;
+}
 
 /** Speaks in real time, silence when there is nothing to say. */
 class Speaker {
@@ -63,17 +67,20 @@ class Speaker {
   }
 }
 
-async function converse(name: string, faults: NetworkFaults): Promise<object> {
-  const network = new BadNetwork(faults);
-  await network.open();
+/** Without `faults` the network is as it is. */
+async function converse(url: string, name: string, faults: NetworkFaults | null): Promise<object> {
+  const network = faults === null ? null : new BadNetwork(faults);
+  await network?.open();
   const peer = new WebRtcPeer();
+  const offer = await peer.offer();
   const startedMs = performance.now();
-  const response = await fetch(`${server.url}/v1/realtime/calls`, {
+  const response = await fetch(`${url}/v1/realtime/calls`, {
     method: "POST",
     headers: { "Content-Type": "application/sdp" },
-    body: network.offer(await peer.offer()),
+    body: network?.offer(offer) ?? offer,
   });
-  await peer.accept(network.answer(await response.text()));
+  const answer = await response.text();
+  await peer.accept(network?.answer(answer) ?? answer);
   await peer.event("session.created", 30_000);
   const createdMs = performance.now() - startedMs;
   const wav = readWav(readFileSync(`test/fixtures/questions/${name}.wav`));
@@ -89,7 +96,7 @@ async function converse(name: string, faults: NetworkFaults): Promise<object> {
   const answerMs = performance.now() - saidMs;
   speaker.stop();
   peer.close();
-  network.close();
+  network?.close();
   const transcript = String(heard["transcript"]);
   const { errors, rate } = wordErrors(QUESTIONS[name] ?? "", transcript);
   return {
@@ -98,16 +105,29 @@ async function converse(name: string, faults: NetworkFaults): Promise<object> {
     answerMs: Math.round(answerMs),
     wordErrors: errors,
     rate: Number(rate.toFixed(2)),
-    packets: network.sent,
-    lost: network.lost,
+    ...(network === null ? {} : { packets: network.sent, lost: network.lost }),
   };
 }
 
-for (const [network, faults] of Object.entries(NETWORKS)) {
+async function ask(url: string, network: string, faults: NetworkFaults | null): Promise<void> {
   for (const name of NAMES) {
-    const result = await converse(name, faults).catch((error: unknown) => ({ question: name, failed: String(error) }));
+    const result = await converse(url, name, faults).catch((error: unknown) => ({
+      question: name,
+      failed: String(error),
+    }));
     process.stdout.write(`${JSON.stringify({ network, ...result })}\n`);
   }
 }
-await server[Symbol.asyncDispose]();
-process.exit();
+
+const [, , role, where] = process.argv;
+if (role === "serve") {
+  process.stdout.write(`${(await serve(where!)).url}\n`);
+} else if (role === "ask") {
+  await ask(where!, "as it is", null);
+  process.exit();
+} else {
+  const server = await serve("127.0.0.1");
+  for (const [network, faults] of Object.entries(NETWORKS)) await ask(server.url, network, faults);
+  await server[Symbol.asyncDispose]();
+  process.exit();
+}
