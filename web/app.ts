@@ -9,6 +9,8 @@ import { ProblemPanel } from "./problem-panel.ts";
 import {
   connectionGone,
   connectionLost,
+  keyWanted,
+  keyWrong,
   mediaBlocked,
   type Problem,
   type ProblemAction,
@@ -68,6 +70,8 @@ class App {
   #holdStartMs = 0;
   /** WebRTC did not get through: while the page is open, calls go another way. */
   #isWebRtcBlocked = false;
+  /** The settings were opened for the key: with it, the call goes on. */
+  #isKeyWanted = false;
   /** The browser asks the user for the microphone. */
   #isAsking = false;
   /** The session of the settings as the server has it. */
@@ -229,8 +233,9 @@ class App {
   }
 
   #show(problem: Problem): void {
-    const actions = problem.actions.filter((action) => !(this.#isDuplex && action === "type"));
-    this.#problem.show({ ...problem, actions });
+    const known = problem === keyWanted && this.#settings.settings.key !== "" ? keyWrong : problem;
+    const actions = known.actions.filter((action) => !(this.#isDuplex && action === "type"));
+    this.#problem.show({ ...known, actions });
   }
 
   #lost(problem: Problem | null): void {
@@ -256,6 +261,10 @@ class App {
       element("message").focus();
     }
     if (action === "settings") this.#settings.open();
+    if (action === "key") {
+      this.#isKeyWanted = true;
+      this.#settings.open("key");
+    }
     if (action === "websocket") {
       this.#isWebRtcBlocked = true;
       void this.#connect().then(() => this.#call !== null && this.#captions.note(OVER_WEBSOCKET));
@@ -265,6 +274,7 @@ class App {
   #end(): void {
     this.#opening?.abort(new DOMException("ended by the user", "AbortError"));
     this.#opening = null;
+    this.#isReconnecting = false;
     this.#problem.hide();
     this.#release();
     this.#render();
@@ -327,8 +337,10 @@ class App {
     const session = sessionOf(now, this.#isDuplex ? "voicechat" : "openai");
     if (now.key !== before.key) {
       this.#facts = null;
-      void this.#learn().catch(() => {});
+      if (this.#isKeyWanted) void this.#connect();
+      else void this.#learn().catch(() => {});
     }
+    this.#isKeyWanted = false;
     const isChanged = JSON.stringify(session) !== this.#sentSession;
     if (this.#call !== null && this.#isDuplex) {
       if (isChanged) this.#captions.note("The new settings hold from the next call on.");
@@ -350,6 +362,7 @@ class App {
     this.#controls.render({
       phase: this.#call !== null ? this.#model.phase : this.#opening !== null ? "connecting" : "idle",
       isAsking: this.#isAsking,
+      isReconnecting: this.#isReconnecting,
       hasMicrophone: this.#call !== null && this.#call.microphone !== null,
       isPushToTalk: this.#isPushToTalk,
       isDuplex: this.#isDuplex,

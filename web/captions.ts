@@ -16,8 +16,25 @@ export class Captions {
   readonly #announced = new Set<string>();
   readonly #rows = new Map<string, { readonly row: HTMLElement; shown: string }>();
 
+  constructor() {
+    // The arrow keys scroll it.
+    this.#scroll.tabIndex = 0;
+    // What was in sight stays in sight when panels come and go.
+    let isAtEnd = true;
+    this.#scroll.addEventListener("scroll", () => {
+      isAtEnd = this.#isAtEnd;
+    });
+    new ResizeObserver(() => {
+      if (isAtEnd) this.#scroll.scrollTop = this.#scroll.scrollHeight;
+    }).observe(this.#scroll);
+  }
+
+  get #isAtEnd(): boolean {
+    return this.#scroll.scrollHeight - this.#scroll.scrollTop - this.#scroll.clientHeight < FOLLOW_PX;
+  }
+
   render(captions: readonly Caption[]): void {
-    const isAtEnd = this.#scroll.scrollHeight - this.#scroll.scrollTop - this.#scroll.clientHeight < FOLLOW_PX;
+    const isAtEnd = this.#isAtEnd;
     for (const caption of captions) {
       const shown = `${caption.status}${caption.heardLength}${caption.text}`;
       const known = this.#rows.get(caption.itemId);

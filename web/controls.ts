@@ -6,6 +6,8 @@ export interface ControlState {
   readonly phase: Phase | "idle" | "connecting";
   /** Connecting waits for the user to let the page use the microphone. */
   readonly isAsking: boolean;
+  /** A call was lost and is to come back. */
+  readonly isReconnecting: boolean;
   readonly hasMicrophone: boolean;
   readonly isPushToTalk: boolean;
   /** The model hears and speaks at once: it cannot be told to stop, and reads no text. */
@@ -44,6 +46,7 @@ export class Controls {
   #state: ControlState = {
     phase: "idle",
     isAsking: false,
+    isReconnecting: false,
     hasMicrophone: false,
     isPushToTalk: false,
     isDuplex: false,
@@ -91,8 +94,7 @@ export class Controls {
     this.#stop.hidden = !isOpen || state.isDuplex;
     element("compose").hidden = state.isDuplex;
     this.#stop.disabled = state.phase !== "speaking" && state.phase !== "thinking";
-    this.#mute.hidden = !isOpen;
-    this.#mute.disabled = !state.hasMicrophone || state.isPushToTalk;
+    this.#mute.hidden = !isOpen || !state.hasMicrophone || state.isPushToTalk;
     this.#hold.hidden = !(isOpen && state.isPushToTalk && state.hasMicrophone);
     if (this.#hold.hidden) this.#setHeld(false);
   }
@@ -109,13 +111,14 @@ export class Controls {
   }
 
   #words(): string {
-    const { phase, isAsking, isPushToTalk, hasMicrophone } = this.#state;
+    const { phase, isAsking, isReconnecting, isPushToTalk, hasMicrophone } = this.#state;
     if (this.#hint !== "") return this.#hint;
     if (this.isHeld) return WORDS.hearing;
+    if (isReconnecting) return phase === "idle" ? "Not connected" : "Reconnecting";
     if (phase === "connecting" && isAsking) return "Allow the microphone to go on";
     if (phase !== "listening") return WORDS[phase];
     if (!hasMicrophone) return "Type a message";
-    if (isPushToTalk) return "Hold to talk";
+    if (isPushToTalk) return "Your turn";
     return this.isMuted ? "Muted" : WORDS.listening;
   }
 

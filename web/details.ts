@@ -71,6 +71,7 @@ export class Details {
     disclosure.addEventListener("toggle", () => {
       if (disclosure.childElementCount === 1)
         disclosure.append(make("pre", "", JSON.stringify(shorten(event), null, 2)));
+      if (disclosure.open) disclosure.scrollIntoView({ block: "nearest" });
     });
     const row = make("li", direction, disclosure);
     row.hidden = !this.#matches(event.type);

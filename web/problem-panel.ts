@@ -7,6 +7,7 @@ const LABELS: Readonly<Record<ProblemAction, string>> = {
   type: "Type instead",
   websocket: "Use a WebSocket",
   settings: "Settings",
+  key: "Enter the key",
   dismiss: "Close",
 };
 
@@ -46,6 +47,8 @@ export class ProblemPanel {
 
   hide(): void {
     clearInterval(this.#timer);
+    // Focus does not vanish with the button that had it.
+    if (this.#panel.contains(document.activeElement)) element("talk").focus();
     this.#panel.hidden = true;
   }
 

@@ -8,7 +8,7 @@ export interface Problem {
   readonly retrySeconds: number | null;
 }
 
-export type ProblemAction = "retry" | "type" | "websocket" | "settings" | "dismiss";
+export type ProblemAction = "retry" | "type" | "websocket" | "settings" | "key" | "dismiss";
 
 /** A failure that the page knows how to explain. */
 export class TalkFailure extends Error {
@@ -89,6 +89,17 @@ export const serverAway: Problem = problem(
   4,
 );
 
+export const keyWanted: Problem = problem("The server wants an API key", "Whoever runs it has the key.", [
+  "key",
+  "dismiss",
+]);
+
+export const keyWrong: Problem = problem(
+  "The server does not take this API key",
+  "Look for a missing or wrong letter, or ask whoever runs the server.",
+  ["key", "dismiss"],
+);
+
 /** What the server said no with. `code` is its error code, or "" where there was none. */
 export function refusal(code: string, message: string, retrySeconds: number | null): Problem {
   if (code === "session_limit_reached" || code === "server_busy") {
@@ -106,10 +117,7 @@ export function refusal(code: string, message: string, retrySeconds: number | nu
     return problem("The server is restarting", "It takes no new calls just now.", ["retry", "dismiss"], 5);
   }
   if (code === "invalid_api_key") {
-    return problem("The server wants an API key", "Put the key into the settings, then try again.", [
-      "settings",
-      "retry",
-    ]);
+    return keyWanted;
   }
   if (code === "idle_timeout") {
     return problem("The call was closed", "Nothing was heard for a long time.", ["retry", "dismiss"]);

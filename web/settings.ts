@@ -49,11 +49,13 @@ export class SettingsDialog {
     return this.#settings;
   }
 
-  open(): void {
+  /** Begins at `field`, or at the top. */
+  open(field: "key" | null = null): void {
     this.#write();
     void this.#offerMicrophones();
     void this.#offerVoices();
     this.#dialog.showModal();
+    if (field !== null) element(field).focus();
   }
 
   change(change: Partial<Settings>): void {
