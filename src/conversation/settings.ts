@@ -3,10 +3,10 @@
 import type {
   EngineCapabilities,
   EngineSettings,
-  ResponseRequest,
   ResponseWishes,
   ToolChoice,
   ToolDefinition,
+  Truncation,
 } from "../engines/engine.ts";
 import { ClientError } from "../errors.ts";
 
@@ -62,7 +62,7 @@ export interface SessionSettings {
   readonly parallelToolCalls: boolean;
   /** Null for no limit. */
   readonly outputTokensMax: number | null;
-  readonly truncation: ResponseRequest["truncation"];
+  readonly truncation: Truncation;
 }
 
 type TurnDetectionPatch =

@@ -6,7 +6,7 @@ import type {
   SettingsPatch,
   TurnDetectionSettings,
 } from "../conversation/settings.ts";
-import type { EngineCapabilities, ToolDefinition } from "../engines/engine.ts";
+import type { EngineCapabilities, ToolDefinition, Truncation } from "../engines/engine.ts";
 import { ClientError } from "../errors.ts";
 import type {
   WireAudioFormat,
@@ -178,7 +178,7 @@ function readToolChoice(wire: WireToolChoice | undefined): SessionSettings["tool
   return typeof wire === "object" ? { name: wire.name } : wire;
 }
 
-function readTruncation(wire: WireTruncation | undefined): SessionSettings["truncation"] | undefined {
+function readTruncation(wire: WireTruncation | undefined): Truncation | undefined {
   if (typeof wire !== "object") return wire;
   return { retentionRatio: wire.retention_ratio, tokensMax: wire.token_limits?.post_instructions ?? null };
 }
@@ -269,9 +269,7 @@ function writeToolChoice(
   return typeof choice === "object" ? { type: "function", name: choice.name } : choice;
 }
 
-function writeTruncation(
-  truncation: SessionSettings["truncation"],
-): Extract<WireEffectiveSession, { type: "realtime" }>["truncation"] {
+function writeTruncation(truncation: Truncation): Extract<WireEffectiveSession, { type: "realtime" }>["truncation"] {
   if (typeof truncation === "string") return truncation;
   const { retentionRatio, tokensMax } = truncation;
   const limits = tokensMax === null ? {} : { token_limits: { post_instructions: tokensMax } };

@@ -118,6 +118,9 @@ export interface ToolDefinition {
 
 export type ToolChoice = "auto" | "none" | "required" | { readonly name: string };
 
+/** How a history too long for the model is cut: `auto` drops the oldest, `disabled` is an error. */
+export type Truncation = "auto" | "disabled" | { readonly retentionRatio: number; readonly tokensMax: number | null };
+
 /** What a response asks for, besides the conversation. */
 export interface ResponseWishes {
   readonly instructions: string;
@@ -131,8 +134,7 @@ export interface ResponseWishes {
   readonly temperature: number | null;
   /** Null for no limit. */
   readonly outputTokensMax: number | null;
-  /** How a history too long for the model is cut: `auto` drops the oldest, `disabled` is an error. */
-  readonly truncation: "auto" | "disabled" | { readonly retentionRatio: number; readonly tokensMax: number | null };
+  readonly truncation: Truncation;
 }
 
 export interface ResponseRequest extends ResponseWishes {

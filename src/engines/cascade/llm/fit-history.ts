@@ -1,10 +1,11 @@
 /** Keeps a conversation within the model's context: the oldest turns go first, the instructions and the last turn stay. */
 import { EngineError } from "../../../errors.ts";
-import type { ChatMessage, LlmRequest } from "./llm.ts";
+import type { Truncation } from "../../engine.ts";
+import type { ChatMessage } from "./llm.ts";
 
 export interface HistoryLimits {
   readonly tokensMax: number;
-  readonly truncation: LlmRequest["truncation"];
+  readonly truncation: Truncation;
   readonly count: (messages: readonly ChatMessage[]) => number;
 }
 

@@ -1,5 +1,5 @@
 /** The language model: a conversation in, text and tool calls out, streamed. */
-import type { TokenUsage, ToolChoice, ToolDefinition } from "../../engine.ts";
+import type { TokenUsage, ToolChoice, ToolDefinition, Truncation } from "../../engine.ts";
 
 /** The conversation as every chat model knows it. Neighbouring messages may have the same role. */
 export type ChatMessage =
@@ -30,7 +30,7 @@ export interface LlmRequest {
   readonly parallelToolCalls: boolean;
   readonly temperature: number | null;
   readonly outputTokensMax: number | null;
-  readonly truncation: "auto" | "disabled" | { readonly retentionRatio: number; readonly tokensMax: number | null };
+  readonly truncation: Truncation;
   readonly signal: AbortSignal;
 }
 
