@@ -3,7 +3,7 @@
  * the jitter buffer and Opus. Its bindings for Node are not safe where a data channel closes while it is written to:
  * the process dies (RTCDataChannel::Send reads a pointer that another thread has cleared). Here, only this call is in it.
  */
-import type { FromPeer, PeerConfiguration, ToPeer } from "./peer-wire.ts";
+import { type FromPeer, LINE_HZ, type PeerConfiguration, type ToPeer } from "./peer-wire.ts";
 
 /** Candidates that come later than this are left out of the answer; only STUN and TURN take time. */
 const GATHERING_MS_MAX = 3_000;
@@ -14,7 +14,6 @@ const FAREWELL_MS_MAX = 500;
 /** What the goodbye of the connection itself may take to leave. */
 const GOODBYE_MS = 100;
 const BUFFER_LOOK_MS = 20;
-const LINE_HZ = 48_000;
 
 // What is used of @roamhq/wrtc, whose own types need the browser's.
 interface Emitter {

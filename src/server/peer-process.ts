@@ -50,8 +50,10 @@ export class PeerProcess {
     this.ready = new Promise((resolve, reject) => {
       child.on("message", (message: FromPeer) => {
         if (message.type === "ready") resolve();
-        else if (message.type === "unavailable") reject(unavailable(message.reason));
-        else this.#listener?.receive(message);
+        else if (message.type === "unavailable") {
+          reject(unavailable(message.reason));
+          this.kill();
+        } else this.#listener?.receive(message);
       });
       void this.ended.then(() => reject(new AppError("internal_error", "The process of the call ended; try again.")));
     });

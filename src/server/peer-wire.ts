@@ -1,5 +1,8 @@
 /** What the main process and the process of one peer tell each other. Survives a structured clone. */
 
+/** Samples a second of what goes onto the track, in mono. */
+export const LINE_HZ = 48_000;
+
 /** Of an `RTCPeerConnection`; `portRange` is the library's own. */
 export interface PeerConfiguration {
   readonly iceServers: readonly object[];

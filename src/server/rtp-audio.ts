@@ -7,8 +7,8 @@ import { floatToInt16 } from "../audio/pcm.ts";
 import { Resampler } from "../audio/resample.ts";
 import { assert } from "../util/assert.ts";
 import { type Clock, samplesToMs } from "../util/clock.ts";
+import { LINE_HZ } from "./peer-wire.ts";
 
-export const LINE_HZ = 48_000;
 /** What libwebrtc takes at a time. */
 const PIECE_SAMPLES = LINE_HZ / 100;
 const FRAME_MS = 20;

@@ -72,7 +72,6 @@ export class WebRtc implements Disposable {
     spare.ready.catch((error: unknown) => {
       this.#settings.log.warn({ code: toAppError(error).code }, "no process for calls over WebRTC");
       if (this.#spare === spare) this.#spare = null;
-      spare.kill();
     });
   }
 

@@ -204,6 +204,8 @@ describe("WebRtcTransport", () => {
           message: expect.stringMatching(/No WebRTC on .*WebSocket/),
         });
       }
+      // A process that found no library waited for ever for a call that it could not take.
+      await expect.poll(callPids, { timeout: 20_000 }).toEqual([]);
     } finally {
       process.env["NODE_OPTIONS"] = NODE_OPTIONS;
     }
