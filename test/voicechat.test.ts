@@ -28,3 +28,12 @@ test("a program of one's own holds a live session", async () => {
     await model.close();
   }
 });
+
+// The second close rejected: the runtime's sessions were disposed of twice.
+test("a model may be closed twice, and fails a stream that goes on", async () => {
+  const model = await VoiceChatModel.load(checkpointDirectory("tiny-f32"), { threads: 1 });
+  const stream = await VoiceChatStream.open(model);
+  await Promise.all([model.close(), model.close()]);
+  await model.close();
+  await expect(stream.push(new Float32Array(1280), 16_000)).rejects.toMatchObject({ code: "engine_failed" });
+});

@@ -44,6 +44,7 @@ export class VoiceChatModel {
   readonly codec: Codec;
   readonly speech: Speech;
   readonly #checkpoint: Checkpoint;
+  #closing: Promise<void> | null = null;
 
   private constructor(
     config: VoiceChatConfig,
@@ -88,7 +89,12 @@ export class VoiceChatModel {
     return melSettings(this.config.audioConfig);
   }
 
-  async close(): Promise<void> {
+  /** Idempotent. Streams that are still open fail from here on. */
+  close(): Promise<void> {
+    this.#closing ??= this.#release();
+    return this.#closing;
+  }
+  async #release(): Promise<void> {
     for (const network of [this.conformer, this.rnnt, this.language, this.codec, this.speech]) await network.close();
     this.#checkpoint.close();
   }

@@ -78,12 +78,15 @@ export class VoiceChatStream {
   readonly #text: Detokenizer;
   readonly #function: Detokenizer;
   readonly #transcript: TranscriptText;
+  /** Null: no limit. */
   readonly #framesMax: number | null;
   readonly #onFrame: StreamOptions["onFrame"];
   #rnnt: RnntState;
   #pending: Float32Array = new Float32Array(0);
   #frameIndex = 0;
   #closed = false;
+  /** From the call of `cancel` on: no further frame is begun. */
+  #cancelling = false;
   #failed = false;
   /** Calls run one after another, in the order in which they were made. */
   #tail: Promise<unknown> = Promise.resolve();
@@ -102,7 +105,8 @@ export class VoiceChatStream {
     this.#function = tokenizer.detokenizer();
     this.#transcript = new TranscriptText(config.rnntVocabulary);
     const seconds = options.maxStreamingSeconds ?? null;
-    this.#framesMax = seconds === null ? null : Math.trunc(seconds / config.frameDuration);
+    // In samples: 2.32 s over 0.08 s is a little less than the 29 frames that it is.
+    this.#framesMax = seconds === null ? null : Math.trunc(Math.round(seconds * this.inputHz) / this.frameSamples);
     this.#onFrame = options.onFrame;
   }
 
@@ -134,11 +138,12 @@ export class VoiceChatStream {
   }
 
   /**
-   * The events of the frames that these samples complete; the rest waits for more.
+   * The events of the frames that these samples complete; the rest waits for more. The array is the caller's again at once.
    * @throws {ClientError} invalid_audio for another rate, samples that are not numbers, or a closed session;
    *   context_limit past `maxStreamingSeconds`. The frames before the limit were answered: `onEvent` has seen theirs.
    */
-  push(samples: Float32Array, sampleHz: number, onEvent?: (event: VoiceChatEvent) => void): Promise<VoiceChatEvent[]> {
+  push(chunk: Float32Array, sampleHz: number, onEvent?: (event: VoiceChatEvent) => void): Promise<VoiceChatEvent[]> {
+    const samples = chunk.slice();
     return this.#serially(async () => {
       if (this.#closed) throw new ClientError("invalid_audio", "the session is closed; open another");
       if (sampleHz !== this.inputHz) {
@@ -153,15 +158,19 @@ export class VoiceChatStream {
   /** Ends the input: a partial frame is filled with silence and run, or dropped. Ends with `done`. Idempotent. */
   flush(padPartial = true, onEvent?: (event: VoiceChatEvent) => void): Promise<VoiceChatEvent[]> {
     return this.#serially(async () => {
-      if (this.#closed) return [];
+      if (this.#closed || this.#cancelling) return [];
       const missing = padPartial && this.#pending.length > 0 ? this.frameSamples - this.#pending.length : 0;
       const events = missing > 0 ? await this.#consume(new Float32Array(missing), onEvent) : [];
       return [...events, ...this.#close("done", onEvent)];
     });
   }
 
-  /** Drops what is pending and ends with `cancelled`. A frame that is being computed still ends first. Idempotent. */
+  /**
+   * Drops what is pending, also of calls before this one that have not come to it, and ends with `cancelled`. A frame that
+   * is being computed still ends first. Idempotent.
+   */
   cancel(onEvent?: (event: VoiceChatEvent) => void): Promise<VoiceChatEvent[]> {
+    this.#cancelling = true;
     return this.#serially(async () => (this.#closed ? [] : this.#close("cancelled", onEvent)));
   }
 
@@ -180,31 +189,38 @@ export class VoiceChatStream {
   }
 
   async #consume(samples: Float32Array, onEvent?: (event: VoiceChatEvent) => void): Promise<VoiceChatEvent[]> {
-    const joined = new Float32Array(this.#pending.length + samples.length);
+    const accepted = samples.subarray(0, this.#roomSamples);
+    const joined = new Float32Array(this.#pending.length + accepted.length);
     joined.set(this.#pending);
-    joined.set(samples, this.#pending.length);
+    joined.set(accepted, this.#pending.length);
     const events: VoiceChatEvent[] = [];
     let at = 0;
     try {
-      for (; at + this.frameSamples <= joined.length; at += this.frameSamples) {
-        for (const event of await this.#step(joined.subarray(at, at + this.frameSamples))) {
-          onEvent?.(event);
-          events.push(event);
-        }
+      while (at + this.frameSamples <= joined.length && !this.#cancelling) {
+        const frame = joined.subarray(at, at + this.frameSamples);
+        // Heard before its events go out: whoever takes them may throw, and the frame is not heard again.
+        at += this.frameSamples;
+        const step = await this.#step(frame);
+        events.push(...step.events);
+        this.#onFrame?.(step.timing);
+        for (const event of step.events) onEvent?.(event);
       }
     } finally {
-      // A refused frame is not heard again.
-      const rest = this.#failed || this.#framesMax === this.#frameIndex ? joined.length : at;
-      this.#pending = joined.slice(Math.min(rest, joined.length));
+      this.#pending = this.#failed ? new Float32Array(0) : joined.slice(at);
+    }
+    if (accepted.length < samples.length && !this.#cancelling) {
+      throw new ClientError("context_limit", `the stream exceeds its ${this.#framesMax} frames of 80 ms`);
     }
     return events;
   }
+  /** What the limit leaves: whole frames, with those that wait. */
+  get #roomSamples(): number {
+    if (this.#framesMax === null) return Number.POSITIVE_INFINITY;
+    return (this.#framesMax - this.#frameIndex) * this.frameSamples - this.#pending.length;
+  }
 
-  async #step(frame: Float32Array): Promise<VoiceChatEvent[]> {
+  async #step(frame: Float32Array): Promise<{ readonly events: VoiceChatEvent[]; readonly timing: FrameTiming }> {
     const frameIndex = this.#frameIndex;
-    if (frameIndex === this.#framesMax) {
-      throw new ClientError("context_limit", `the stream exceeds its ${this.#framesMax} frames of 80 ms`);
-    }
     if (this.#failed) throw new AppError("engine_failed", "a network failed before; open another session");
     this.#failed = true;
     const startMs = performance.now();
@@ -217,9 +233,15 @@ export class VoiceChatStream {
     const spokenMs = performance.now();
     const samples = await this.#codec.push(codes);
     const endMs = performance.now();
+    const events: VoiceChatEvent[] = [
+      ...transcript,
+      ...this.#channel("assistant_text_delta", this.#text, step.textId),
+      ...this.#channel("function_delta", this.#function, step.functionId),
+      { kind: "audio", frameIndex, samples, hz: this.outputHz, audioCodes: [...codes] },
+    ];
     this.#failed = false;
     this.#frameIndex += 1;
-    this.#onFrame?.({
+    const timing: FrameTiming = {
       frameIndex,
       perceptionMs: heardMs - startMs,
       rnntMs: transcribedMs - heardMs,
@@ -227,13 +249,8 @@ export class VoiceChatStream {
       ttsMs: step.speechMs,
       codecMs: endMs - spokenMs,
       totalMs: endMs - startMs,
-    });
-    return [
-      ...transcript,
-      ...this.#channel("assistant_text_delta", this.#text, step.textId),
-      ...this.#channel("function_delta", this.#function, step.functionId),
-      { kind: "audio", frameIndex, samples, hz: this.outputHz, audioCodes: [...codes] },
-    ];
+    };
+    return { events, timing };
   }
 
   async #transcribe(encoded: Float32Array): Promise<VoiceChatEvent[]> {
@@ -246,8 +263,7 @@ export class VoiceChatStream {
 
   #channel(kind: "assistant_text_delta" | "function_delta", text: Detokenizer, tokenId: number): VoiceChatEvent[] {
     if (!this.#model.tokenizer.speaks(tokenId)) return [];
-    // The frame's index has moved on already.
-    return [{ kind, frameIndex: this.#frameIndex - 1, tokenId, ...text.push(tokenId) }];
+    return [{ kind, frameIndex: this.#frameIndex, tokenId, ...text.push(tokenId) }];
   }
 }
 

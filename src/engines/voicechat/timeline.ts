@@ -58,6 +58,7 @@ export class Timeline {
 
   /** Takes in the system prompt: its positions go by in silence, and the next one hears the first frame. */
   static async begin(networks: TimelineNetworks, options: TimelineOptions): Promise<Timeline> {
+    options.signal?.throwIfAborted();
     const timeline = new Timeline(networks, options.seed, options.useLanguageCache ?? true);
     for (const [index, id] of options.promptIds.entries()) {
       options.signal?.throwIfAborted();

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readWav } from "../../../src/audio/wav.ts";
 import { VoiceChatModel } from "../../../src/engines/voicechat/model.ts";
 import { type StreamOptions, type VoiceChatEvent, VoiceChatStream } from "../../../src/engines/voicechat/stream.ts";
+import { RandomGenerator } from "../../../src/util/rng.ts";
 import { type GoldenTensor, goldenFloats, goldenIds, largestDifference, readGolden } from "../../support/golden.ts";
 import { CHECKPOINTS, checkpointDirectory, FIXTURES } from "../../support/voicechat.ts";
 
@@ -68,6 +69,29 @@ describe.each(CHECKPOINTS)("the live stream of %s", (name) => {
   test.each([160, 777, 2000, samples.length])("chunks of %i samples change nothing", async (chunkSamples) => {
     expect(await run(model, options, samples, chunkSamples)).toEqual(events);
   });
+
+  test("chunks of any sizes, empty ones too, change nothing", async () => {
+    const stream = await VoiceChatStream.open(model, options);
+    const random = new RandomGenerator(11);
+    const heard: VoiceChatEvent[] = [];
+    for (let at = 0; at < samples.length; ) {
+      const chunk = samples.subarray(at, at + Math.floor(random.uniform(1)[0]! * 4000));
+      heard.push(...(await stream.push(chunk, 16_000)));
+      at += chunk.length;
+    }
+    expect([...heard, ...(await stream.flush())]).toEqual(events);
+  });
+
+  test("sample by sample is the same as frame by frame", async () => {
+    const short = samples.subarray(0, 2 * 1280 + 5);
+    expect(await run(model, options, short, 1)).toEqual(await run(model, options, short, 1280));
+  });
+
+  test("without the language cache it says the same", async () => {
+    const short = samples.subarray(0, 6 * 1280);
+    const uncached = await run(model, { ...options, useLanguageCache: false }, short, 1280);
+    expect(uncached).toEqual(await run(model, options, short, 1280));
+  });
 });
 
 describe("a live stream of tiny-f32", () => {
@@ -77,11 +101,6 @@ describe("a live stream of tiny-f32", () => {
     model = await VoiceChatModel.load(checkpointDirectory("tiny-f32"), { threads: 1 });
   });
   afterAll(() => model.close());
-
-  test("sample by sample is the same as at once", async () => {
-    const short = recording.subarray(0, 2 * 1280 + 5);
-    expect(await run(model, {}, short, 1)).toEqual(await run(model, {}, short, short.length));
-  });
 
   test("sessions side by side give what each gives alone", async () => {
     const short = recording.subarray(0, 8 * 1280);
@@ -112,14 +131,6 @@ describe("a live stream of tiny-f32", () => {
       own.close();
       rmSync(directory, { recursive: true });
     }
-  });
-
-  test("without the language cache it says the same", async () => {
-    const short = recording.subarray(0, 6 * 1280);
-    const options = { systemPrompt: "Hi." };
-    expect(await run(model, { ...options, useLanguageCache: false }, short, 1280)).toEqual(
-      await run(model, options, short, 1280),
-    );
   });
 
   test("without the perception cache it answers frame by frame all the same", async () => {
@@ -161,6 +172,95 @@ describe("a live stream of tiny-f32", () => {
     expect(audioOf(seen)).toHaveLength(2);
     await expect(stream.push(recording.subarray(0, 1280), 16_000)).rejects.toMatchObject({ code: "context_limit" });
     expect(await stream.flush()).toEqual([{ kind: "done", frameIndex: 2 }]);
+  });
+
+  // What was over the limit was dropped without a word where no chunk made a whole frame of it: a client that sends 10 ms at
+  // a time was never told that nobody heard it.
+  test("the limit is told to whoever sends in pieces smaller than a frame", async () => {
+    const stream = await VoiceChatStream.open(model, { maxStreamingSeconds: 0.16 });
+    for (let piece = 0; piece < 16; piece++) await stream.push(recording.subarray(0, 160), 16_000);
+    for (let piece = 0; piece < 3; piece++) {
+      const push = stream.push(recording.subarray(0, 160), 16_000);
+      await expect(push).rejects.toMatchObject({ code: "context_limit" });
+    }
+    expect(await stream.flush()).toEqual([{ kind: "done", frameIndex: 2 }]);
+  });
+
+  // Divided as floating point, 2.32 s were 28 frames of 0.08 s and a bit, and a second of others likewise.
+  test.each([0.08, 2.32, 3.76, 4.56])("a limit of %f s is as many whole frames as it holds", async (seconds) => {
+    const frames = Math.round(seconds / 0.08);
+    const stream = await VoiceChatStream.open(model, { maxStreamingSeconds: seconds });
+    await stream.push(new Float32Array(frames * 1280), 16_000);
+    expect(stream.frameIndex).toBe(frames);
+    await expect(stream.push(new Float32Array(1), 16_000)).rejects.toMatchObject({ code: "context_limit" });
+  });
+
+  // The samples were read when their turn came. A caller that fills one array again and again, as audio callbacks do, had
+  // the last of its chunks heard several times.
+  test("an array is its caller's again as soon as it was pushed", async () => {
+    const stream = await VoiceChatStream.open(model);
+    const buffer = new Float32Array(1280);
+    const pushes = [0, 1, 2, 3].map((frame) => {
+      buffer.set(recording.subarray(frame * 1280, (frame + 1) * 1280));
+      return stream.push(buffer, 16_000);
+    });
+    buffer.fill(0);
+    const events = [...(await Promise.all(pushes)).flat(), ...(await stream.flush())];
+    expect(events).toEqual(await run(model, {}, recording.subarray(0, 4 * 1280), 1280));
+  });
+
+  // It waited until everything that had been pushed was answered: half a minute of speech, for nobody.
+  test("cancel drops what was pushed and not come to: the frame that is computed is the last", async () => {
+    const stream = await VoiceChatStream.open(model);
+    let cancelled: Promise<VoiceChatEvent[]> | undefined;
+    const first = stream.push(recording.subarray(0, 9 * 1280), 16_000, ({ kind, frameIndex }) => {
+      if (kind === "audio" && frameIndex === 1) cancelled = stream.cancel();
+    });
+    const second = stream.push(recording.subarray(0, 1280), 16_000);
+    const flushed = stream.flush();
+    expect(audioOf(await first).map(({ frameIndex }) => frameIndex)).toEqual([0, 1]);
+    expect([await second, await flushed]).toEqual([[], []]);
+    expect(await cancelled).toEqual([{ kind: "cancelled", frameIndex: 2 }]);
+    await expect(stream.push(recording, 16_000)).rejects.toMatchObject({ code: "invalid_audio" });
+  });
+
+  // Whoever threw while it took an event had the same 80 ms heard a second time with the next push.
+  test.each(["onEvent", "onFrame"])("a frame whose %s throws is not heard again", async (which) => {
+    let thrown = 0;
+    const throwOnce = (): void => {
+      if (thrown++ === 0) throw new Error("the caller's own");
+    };
+    const onFrame = which === "onFrame" ? throwOnce : undefined;
+    const stream = await VoiceChatStream.open(model, { onFrame });
+    const onEvent = which === "onEvent" ? throwOnce : undefined;
+    const short = recording.subarray(0, 3 * 1280);
+    await expect(stream.push(short, 16_000, onEvent)).rejects.toThrow("the caller's own");
+    const rest = [...(await stream.push(new Float32Array(0), 16_000)), ...(await stream.flush())];
+    const whole = await run(model, {}, short, 1280);
+    expect(rest).toEqual(whole.filter(({ frameIndex }) => frameIndex > 0));
+  });
+
+  test("what is pushed while it ends is refused; what cancels it then finds it ended", async () => {
+    const stream = await VoiceChatStream.open(model);
+    await stream.push(recording.subarray(0, 500), 16_000);
+    const flushed = stream.flush();
+    await expect(stream.push(recording, 16_000)).rejects.toMatchObject({ code: "invalid_audio" });
+    expect(await stream.cancel()).toEqual([]);
+    expect((await flushed).at(-1)).toEqual({ kind: "done", frameIndex: 1 });
+  });
+
+  test.each([0, 1, 1279, 1280])("flush after %i samples", async (count) => {
+    for (const padPartial of [true, false]) {
+      const stream = await VoiceChatStream.open(model);
+      await stream.push(recording.subarray(0, count), 16_000);
+      const frames = padPartial ? Math.ceil(count / 1280) : Math.floor(count / 1280);
+      expect((await stream.flush(padPartial)).at(-1)).toEqual({ kind: "done", frameIndex: frames });
+    }
+  });
+
+  // With no system prompt nobody looked at the signal.
+  test("a stream whose caller has given up is not opened", async () => {
+    await expect(VoiceChatStream.open(model, { signal: AbortSignal.abort(new Error("gone")) })).rejects.toThrow("gone");
   });
 
   test.each([{ seed: -1 }, { seed: 1.5 }, { maxStreamingSeconds: 0 }, { maxStreamingSeconds: Number.NaN }])(
