@@ -1,14 +1,16 @@
 /** `antiphon generate --stream`: the question goes in 80 ms by 80 ms, as in a live session, and the answer comes so. */
-import { closeSync, openSync, writeFileSync, writeSync } from "node:fs";
+import { closeSync, openSync, writeSync } from "node:fs";
 import { concatPcm } from "../audio/pcm.ts";
 import type { EngineMethods, EngineWorkerOptions, StreamPart } from "../engines/voicechat/engine-worker.ts";
 import { frameRecord, type ProfiledFrame, summarize } from "../engines/voicechat/profile.ts";
 import type { VoiceChatEvent } from "../engines/voicechat/stream.ts";
+import type { AppError } from "../errors.ts";
 import { silentLog } from "../util/log.ts";
 import { WorkerHost } from "../workers/host.ts";
 import type { CliOutput } from "./context.ts";
 import { FrameProgress } from "./frame-progress.ts";
 import { GrowingText } from "./growing-text.ts";
+import { unwritable } from "./output-files.ts";
 
 export interface StreamRun {
   readonly worker: EngineWorkerOptions;
@@ -54,6 +56,7 @@ export async function runStream(run: StreamRun): Promise<StreamResult> {
     options: run.worker,
     log: silentLog,
     limits: { loadMs: run.loadMsMax },
+    signal: run.signal,
   });
   const loadMs = performance.now() - startMs;
   const facts = await worker.call("describe", null);
@@ -70,10 +73,12 @@ export async function runStream(run: StreamRun): Promise<StreamResult> {
     for (let at = 0; at < pcm.length; at += facts.frameSamples) {
       const samples = pcm.slice(at, at + facts.frameSamples);
       await worker.call("push", { streamId, samples, sampleHz: facts.inputHz }, { signal, onPart: answer.take });
+      answer.throwIfUnwritten();
       // On one terminal the bar would run through the words.
       if (!run.stdout.isTty) progress.show(Math.min(total, at / facts.frameSamples + 1), total);
     }
     await worker.call("flush", { streamId, padPartial: true }, { signal, onPart: answer.take });
+    answer.throwIfUnwritten();
   } catch (error) {
     failure = error;
   } finally {
@@ -93,7 +98,10 @@ function input(run: StreamRun, hz: number, frameSamples: number): Float32Array {
 /** Prints the words as they come, and keeps what the files need. */
 class Answer {
   readonly #text: GrowingText;
+  readonly #eventsFile: string | null;
   readonly #events: number | null;
+  /** Why the events are not all written. */
+  #unwritten: AppError | null = null;
   readonly #pieces: Float32Array[] = [];
   readonly #codes: (readonly number[])[] = [];
   readonly #frames: ProfiledFrame[] = [];
@@ -105,6 +113,7 @@ class Answer {
 
   constructor(stdout: CliOutput, eventsFile: string | null) {
     this.#text = new GrowingText(stdout);
+    this.#eventsFile = eventsFile;
     this.#events = eventsFile === null ? null : openSync(eventsFile, "w");
   }
   readonly take = (part: StreamPart): void => {
@@ -113,7 +122,7 @@ class Answer {
       return;
     }
     const { event } = part;
-    if (this.#events !== null) writeSync(this.#events, `${JSON.stringify(eventRecord(event))}\n`);
+    this.#write(event);
     if (event.kind === "audio") {
       this.#pieces.push(event.samples);
       this.#codes.push(event.audioCodes);
@@ -122,6 +131,19 @@ class Answer {
       if (event.kind === "assistant_text_delta") this.#text.show(event.text);
     }
   };
+  /** @throws {AppError} output_unwritable: the run is not to go on when its events are lost. */
+  throwIfUnwritten(): void {
+    if (this.#unwritten !== null) throw this.#unwritten;
+  }
+  /** Called where nobody catches: between the messages of the model's process. */
+  #write(event: VoiceChatEvent): void {
+    if (this.#events === null || this.#unwritten !== null) return;
+    try {
+      writeSync(this.#events, `${JSON.stringify(eventRecord(event))}\n`);
+    } catch (cause) {
+      this.#unwritten = unwritable(this.#eventsFile ?? "", cause);
+    }
+  }
   close(): void {
     this.#text.end();
     if (this.#events !== null) closeSync(this.#events);
@@ -151,7 +173,7 @@ export function profileSummary({ frames, frameMs }: StreamResult, subStages: boo
   return JSON.stringify(summarize(frames, { frameMs, dropFirst: COLD_FRAMES, subStages }), null, 2);
 }
 
-/** Every frame's times, cold ones too. */
-export function writeFrames(file: string, { frames, frameMs }: StreamResult): void {
-  writeFileSync(file, `${JSON.stringify({ frame_duration_ms: frameMs, frames: frames.map(frameRecord) })}\n`);
+/** Every frame's times as JSON, cold ones too. */
+export function framesReport({ frames, frameMs }: StreamResult): string {
+  return `${JSON.stringify({ frame_duration_ms: frameMs, frames: frames.map(frameRecord) })}\n`;
 }

@@ -12,9 +12,9 @@ import { WorkerHost } from "../workers/host.ts";
 import { type HelpOptions, readCommandLine } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
 import { FrameProgress } from "./frame-progress.ts";
-import { profileSummary, runStream, type StreamResult, writeFrames } from "./generate-stream.ts";
+import { framesReport, profileSummary, runStream, type StreamResult } from "./generate-stream.ts";
 import { withoutControls } from "./growing-text.ts";
-import { checkOutputs, writeOutput } from "./output-files.ts";
+import { checkOutputs, writeOutputs } from "./output-files.ts";
 import { ProgressView } from "./progress-view.ts";
 import { readRecording } from "./recording.ts";
 import { formatDuration, styled } from "./terminal.ts";
@@ -126,8 +126,10 @@ export async function runGenerate(argv: readonly string[], context: CliContext):
   if (settings.stream) return stream(directory, samples, settings, context);
   const { result, loadMs, totalMs } = await run(directory, samples, settings, context);
   print(result, context);
-  if (outputAudio !== null) await writeOutput(outputAudio, writeWav(result.samples, result.hz));
-  if (json !== null) await writeOutput(json, `${JSON.stringify(report(result, loadMs, totalMs))}\n`);
+  await writeOutputs([
+    { path: outputAudio, content: () => writeWav(result.samples, result.hz) },
+    { path: json, content: () => `${JSON.stringify(report(result, loadMs, totalMs))}\n` },
+  ]);
   return 0;
 }
 
@@ -188,6 +190,7 @@ async function run(
     options,
     log: silentLog,
     limits: { loadMs: LOAD_MS_MAX },
+    signal: context.signal,
   });
   const loadMs = performance.now() - startMs;
   const progress = new FrameProgress(context.stderr);
@@ -229,11 +232,16 @@ async function stream(
   });
   const totalMs = performance.now() - startMs;
   const { outputAudio, json, profileFrames, profile, profileStages } = settings;
-  if (outputAudio !== null) await writeOutput(outputAudio, writeWav(result.samples, result.hz));
-  if (json !== null) await writeOutput(json, `${JSON.stringify(streamReport(result, totalMs))}\n`);
-  if (profileFrames !== null) writeFrames(profileFrames, result);
+  // Of a run that failed before its first frame there is nothing to keep, and an older answer is not written over.
+  if (result.failure !== null && result.frames.length === 0) throw result.failure;
+  const written = writeOutputs([
+    { path: outputAudio, content: () => writeWav(result.samples, result.hz) },
+    { path: json, content: () => `${JSON.stringify(streamReport(result, totalMs))}\n` },
+    { path: profileFrames, content: () => framesReport(result) },
+  ]);
   printLabels(result, context);
   if (profile || profileStages) stdout.write(`${profileSummary(result, profileStages)}\n`);
+  await written;
   if (result.failure !== null) throw result.failure;
   return 0;
 }

@@ -110,8 +110,12 @@ function context(): CliContext {
 }
 
 function outputOf(stream: NodeJS.WriteStream): CliOutput {
-  // A reader that has gone, as in `antiphon talk | head`, ends the command, not with a stack.
-  stream.on("error", () => process.exit(0));
+  // A reader that has gone, as in `antiphon talk | head`, ends the command, not with a stack. A full disk is a failure.
+  stream.on("error", ({ code }: NodeJS.ErrnoException) => {
+    if (code === "EPIPE") process.exit(0);
+    if (stream !== process.stderr) process.stderr.write(`antiphon: standard output could not be written (${code})\n`);
+    process.exit(1);
+  });
   return {
     write: (text) => void stream.write(text),
     isTty: stream.isTTY === true,

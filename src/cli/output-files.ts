@@ -31,9 +31,23 @@ export async function writeOutput(path: string, content: string | Uint8Array): P
   try {
     await writeFile(path, content);
   } catch (cause) {
-    throw new AppError("output_unwritable", `${path} could not be written (${codeOf(cause)})`, { cause });
+    throw unwritable(path, cause);
   }
 }
+
+/** Writes each that has a path, also where another cannot be written. @throws {AppError} output_unwritable, of the first. */
+export async function writeOutputs(
+  outputs: readonly { readonly path: string | null; readonly content: () => string | Uint8Array }[],
+): Promise<void> {
+  const failures: unknown[] = [];
+  for (const { path, content } of outputs) {
+    if (path !== null) await writeOutput(path, content()).catch((error: unknown) => failures.push(error));
+  }
+  if (failures.length > 0) throw failures[0];
+}
+
+export const unwritable = (path: string, cause: unknown): AppError =>
+  new AppError("output_unwritable", `${path} could not be written (${codeOf(cause)})`, { cause });
 
 async function requireWritable(path: string): Promise<void> {
   const refuse = (why: string, cause?: unknown): never => {

@@ -46,6 +46,7 @@ function voiceChatLoader(options: LoadEngineOptions, model: string): LoadEngine 
       threads,
       sessionSeconds: DUPLEX_LIMITS.streamingSecondsMax,
       log,
+      signal,
       ...(maxSessions === null ? {} : { sessionsMax: maxSessions }),
     });
     options.onLoaded?.({ voicechat: engine.capabilities.models[0] ?? model });

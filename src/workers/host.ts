@@ -23,6 +23,8 @@ export interface WorkerOptions {
   readonly log: Log;
   readonly clock?: Clock;
   readonly limits?: Partial<WorkerLimits>;
+  /** Gives up the first load. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface WorkerLimits {
@@ -82,14 +84,22 @@ export class WorkerHost<Table extends MethodTable> implements WorkerClient<Table
     this.#log = options.log.with({ worker: options.name });
   }
 
-  /** Starts the process and loads its model. @throws {EngineError} when the model does not load. */
+  /** Starts the process and loads its model. @throws {EngineError} when the model does not load; the signal's reason. */
   static async start<Table extends MethodTable>(options: WorkerOptions): Promise<WorkerHost<Table>> {
     const host = new WorkerHost<Table>(options);
+    const { signal } = options;
+    signal?.throwIfAborted();
+    // Half a model is nothing to wait for.
+    const giveUp = (): void => void host.#child?.process.kill("SIGKILL");
+    signal?.addEventListener("abort", giveUp);
     try {
       await host.#spawn();
     } catch (error) {
       await host[Symbol.asyncDispose]();
+      signal?.throwIfAborted();
       throw error;
+    } finally {
+      signal?.removeEventListener("abort", giveUp);
     }
     return host;
   }

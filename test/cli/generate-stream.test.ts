@@ -1,7 +1,9 @@
-import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { type ChildProcessByStdio, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -29,6 +31,19 @@ async function generate(...args: string[]): Promise<Outcome> {
     const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string };
     return { status: code, stdout, stderr };
   }
+}
+
+/** In a process group of its own, so that signals reach it and its model as from a terminal. */
+function start(...args: string[]): ChildProcessByStdio<null, Readable, Readable> {
+  return spawn(process.execPath, ["--import", "tsx", main, "generate", "-m", MODEL, ...args], {
+    detached: true,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+}
+/** The model's process: what a process started, but for the tools of the loader. */
+function childrenOf(pid: number): string[] {
+  const ids = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean);
+  return ids.filter((id) => readFileSync(`/proc/${id}/cmdline`, "utf8").includes("entry"));
 }
 
 let folder: string;
@@ -105,6 +120,64 @@ describe("generate --stream", () => {
     expect(linesOf("short.jsonl").filter(({ kind }) => kind === "audio")).toHaveLength(3);
     expect(outcome.stdout).toContain('"frames": 0');
   });
+
+  // The first event that could not be written was thrown where nobody catches, and took the process, the audio and the times
+  // with it; a file of times that could not be written was called a fault of antiphon itself.
+  test.skipIf(process.platform !== "linux")("a full disk: told so, and every other file is written", async () => {
+    const common = ["--audio", QUESTION, "--stream", "--extra-decoding-seconds", "0"];
+    const events = await generate(...common, "--events", "/dev/full", "--output-audio", path("kept.wav"));
+    expect(events.status).toBe(1);
+    expect(events.stderr).toMatch(/^antiphon: \/dev\/full could not be written \(ENOSPC\)$/m);
+    expect(events.stderr).not.toContain("    at ");
+    expect(readWav(readFileSync(path("kept.wav"))).samples).toHaveLength(1764);
+    const full = await generate(
+      ...[...common, "--max-frames", "3", "--output-audio", "/dev/full", "--profile-frames", "/dev/full"],
+      ...["--json", path("kept.json"), "--profile"],
+    );
+    expect(full.status).toBe(1);
+    expect(full.stderr).toContain("antiphon: /dev/full could not be written (ENOSPC)");
+    expect(full.stderr).not.toContain("    at ");
+    expect(JSON.parse(readFileSync(path("kept.json"), "utf8"))).toMatchObject({ frames: 3 });
+    expect(full.stdout).toContain('"dropped_cold_frames": 3');
+  });
+
+  test("Ctrl-C: what was answered is written, to every file", async () => {
+    const outputs = [
+      "--output-audio",
+      path("cut.wav"),
+      "--events",
+      path("cut.jsonl"),
+      "--profile-frames",
+      path("cut.json"),
+    ];
+    const child = start("--audio", QUESTION, "--stream", "--extra-decoding-seconds", "600", ...outputs);
+    await once(child.stdout, "data");
+    process.kill(-(child.pid as number), "SIGINT");
+    expect((await once(child, "close"))[0]).toBe(130);
+    const frames = linesOf("cut.jsonl").filter(({ kind }) => kind === "audio").length;
+    expect(frames).toBeGreaterThan(0);
+    expect(frames).toBeLessThan(7500);
+    expect(readWav(readFileSync(path("cut.wav"))).samples).toHaveLength(frames * 1764);
+    expect(JSON.parse(readFileSync(path("cut.json"), "utf8")).frames).toHaveLength(frames);
+  });
+
+  // The model was loaded to its end, which for the published one takes minutes, and then an answer of no length was written
+  // over the one from before; or the signal, which the terminal gives to both, made it a death of the model's process.
+  test.skipIf(process.platform !== "linux").each(["--stream", "--json"])(
+    "Ctrl-C while the model loads ends at once, with nothing written (%s)",
+    async (flag) => {
+      writeFileSync(path("older.wav"), "kept");
+      const more = flag === "--json" ? [flag, path("none.json")] : [flag];
+      const child = start("--audio", QUESTION, "--output-audio", path("older.wav"), ...more);
+      let stderr = "";
+      child.stderr.on("data", (chunk) => (stderr += chunk));
+      const models = (): string[] => childrenOf(child.pid as number);
+      await expect.poll(models, { interval: 5, timeout: 20_000 }).toHaveLength(1);
+      process.kill(-(child.pid as number), "SIGINT");
+      expect({ status: (await once(child, "close"))[0], stderr }).toEqual({ status: 130, stderr: "" });
+      expect(readFileSync(path("older.wav"), "utf8")).toBe("kept");
+    },
+  );
 
   test("what belongs to a live run is refused without it", async () => {
     const outcome = await generate("--audio", QUESTION, "--profile");

@@ -32,6 +32,8 @@ export interface VoiceChatEngineOptions {
   readonly threads: number;
   readonly log: Log;
   readonly ids?: IdSource;
+  /** Gives up loading. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** A checkpoint of the published size may take minutes from a cold disk. */
@@ -72,6 +74,7 @@ export class VoiceChatEngine implements Engine {
       options: { directory, precision, provider, threads },
       log,
       limits: { loadMs: LOAD_MS },
+      signal: options.signal,
     });
     try {
       requireRoom(await worker.call("sessionBytes", { seconds: sessionSeconds }), options);
