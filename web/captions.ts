@@ -61,7 +61,7 @@ export class Captions {
   #announceOnce({ itemId, speaker, text }: Caption): void {
     if (this.#announced.has(itemId)) return;
     this.#announced.add(itemId);
-    this.#announce(`${NAMES[speaker]}: ${text}`);
+    this.#announce(`${NAMES[speaker]}: ${text.trim()}`);
   }
   #announce(text: string): void {
     this.#announcer.append(make("p", "", text));

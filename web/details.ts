@@ -85,11 +85,19 @@ export class Details {
     const shown = JSON.stringify(turns.slice(-20));
     if (shown === this.#latencyShown) return;
     this.#latencyShown = shown;
-    const cell = (ms: number | null): HTMLElement => make("td", "", ms === null ? "–" : String(Math.round(ms)));
+    const cell = (ms: number | null, kind = ""): HTMLElement =>
+      make("td", kind, ms === null ? "–" : String(Math.round(ms)));
     const rows = turns.map((turn, index) => {
       const heading = make("th", "", String(index + 1));
       heading.scope = "row";
-      return make("tr", "", heading, cell(turn.transcriptMs), cell(turn.firstWordMs), cell(turn.firstSoundMs));
+      return make(
+        "tr",
+        "",
+        heading,
+        cell(turn.transcriptMs, "of-openai"),
+        cell(turn.firstWordMs),
+        cell(turn.firstSoundMs),
+      );
     });
     this.#latency.replaceChildren(...rows.slice(-20).reverse());
   }
