@@ -56,13 +56,7 @@ export class Upgrades {
       this.#server.handleUpgrade(request, socket, head, then);
     };
     try {
-      const url = new URL(request.url ?? "/", "http://localhost");
-      if (url.pathname !== REALTIME_PATH) {
-        throw new ClientError(
-          "not_found",
-          `There is no WebSocket at ${url.pathname}; sessions are at ${REALTIME_PATH}.`,
-        );
-      }
+      const url = realtimeUrl(request.url ?? "/");
       const access = this.#options.reception.identify(credentials, request.headers.origin, request.headers.host);
       accept((webSocket) => this.#welcome(webSocket, url, access));
     } catch (error) {
@@ -97,6 +91,15 @@ export class Upgrades {
     const { clock, limits } = this.#options;
     return new WebSocketTransport({ socket, clock, limits });
   }
+}
+
+/** @throws {ClientError} not_found for any other path, and for what is none. */
+function realtimeUrl(target: string): URL {
+  const base = "http://localhost";
+  const url = URL.canParse(target, base) ? new URL(target, base) : null;
+  if (url?.pathname === REALTIME_PATH) return url;
+  const path = (url?.pathname ?? target).slice(0, 100);
+  throw new ClientError("not_found", `There is no WebSocket at ${path}; sessions are at ${REALTIME_PATH}.`);
 }
 
 function refuseUpgrade(socket: Duplex, refusal: AppError): void {

@@ -175,6 +175,8 @@ describe("sessions", () => {
 
   test("another path has no WebSocket", async () => {
     expect(await connect(await start(), "/v1/other").refused()).toMatchObject({ status: 404 });
+    // What is no path at all was called a failure of the server, with 500.
+    expect(await connect(await start(), "//").refused()).toMatchObject({ status: 404 });
   });
 });
 

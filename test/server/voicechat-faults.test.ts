@@ -266,6 +266,9 @@ describe("a model that is slow, or gone", () => {
     await peer.until("session.pong");
     expect(codes(peer)).toEqual(["inference_error", "inference_error"]);
     expect(peer.errors[0]?.message).toBe("The voicechat process ended; try again.");
+    // It said that the session was not open, as if the client had not opened it, and counted it as the client's mistake.
+    expect(peer.errors[1]?.message).toContain("the model's process died and was started again");
+    expect(await metric(other, 'antiphon_errors_total{code="worker_died"}')).toBe(2);
     const answered = peer.of("response.audio.delta").map((event) => event["frame_index"]);
     expect(answered).toEqual(answered.map((_, index) => index));
     expect(answered.length).toBeLessThan(300);
@@ -273,6 +276,44 @@ describe("a model that is slow, or gone", () => {
     expect(await peer.closed).toBe(1011);
     await expectService(other);
     expect((await health()).status).toBe(200);
+  });
+});
+
+describe("kill -9 (a process of its own)", () => {
+  let killed: Server;
+  let others: readonly number[];
+  beforeAll(async () => {
+    others = modelProcesses();
+    killed = await voiceChatServer();
+  });
+  afterAll(() => killed[Symbol.asyncDispose]());
+  const kill = (): void => {
+    for (const pid of modelProcesses()) if (!others.includes(pid)) process.kill(pid, "SIGKILL");
+  };
+
+  // Cancelling needs no model; the client was told of an inference_error, and 1011.
+  test("while nothing is asked of it: cancel is cancelled all the same", async () => {
+    const peer = await Peer.ready(killed);
+    peer.say(append(frames(3)));
+    await peer.until("response.audio.delta", 3);
+    kill();
+    peer.say({ type: "session.cancel" });
+    expect(await peer.closed).toBe(1000);
+    expect(peer.heard.at(-1)).toMatchObject({ type: "response.cancelled", frame_index: 3 });
+    await expectService(killed);
+  });
+  test("while a prompt is taken in: session_initialization_failed, and another may follow", async () => {
+    const peer = new Peer(killed);
+    await peer.until("session.created");
+    peer.say({ type: "session.update", session: { system_prompt: "Be brief. ".repeat(400) } });
+    // Whoever answers this has read that.
+    await fetch(`${killed.url}/health`);
+    kill();
+    await peer.until("error");
+    expect(codes(peer)).toEqual(["session_initialization_failed"]);
+    peer.say({ type: "session.update" }, append(frames(1)), { type: "input_audio_buffer.commit" });
+    expect(await peer.closed).toBe(1000);
+    expect(peer.heard.at(-1)).toMatchObject({ type: "response.done", frame_index: 1 });
   });
 });
 

@@ -1,5 +1,5 @@
 /** The model process of `antiphon serve -m`: one checkpoint, and the live streams of all sessions. */
-import { ClientError } from "../../errors.ts";
+import { EngineError } from "../../errors.ts";
 import type { Precision } from "../../onnx/quantized.ts";
 import type { Provider } from "../../onnx/runtime.ts";
 import type { CallContext, Method, Runtime } from "../../workers/runtime.ts";
@@ -55,7 +55,10 @@ export async function load(options: EngineWorkerOptions): Promise<Runtime<Engine
   const streams = new Map<string, Live>();
   const find = (streamId: string): Live => {
     const live = streams.get(streamId);
-    if (live === undefined) throw new ClientError("invalid_audio", "the session is not open in this model process");
+    if (live === undefined) {
+      const message = "the model's process died and was started again, and this session with it; connect anew";
+      throw new EngineError("engine", message, { code: "worker_died" });
+    }
     return live;
   };
   const within = async (

@@ -144,6 +144,7 @@ class LiveStream implements EngineStream {
   readonly #release: () => void;
   readonly #events = new Queue<EngineEvent>(EVENTS_MAX);
   readonly #abort = new AbortController();
+  #answeredFrames = 0;
   #pushedSamples = 0;
   #consumedSamples = 0;
   #ended = false;
@@ -226,13 +227,18 @@ class LiveStream implements EngineStream {
       try {
         await this.#call(name, input);
       } catch (error) {
-        this.#emit({ type: "failed", error: toAppError(error) });
+        // What is gone is as good as cancelled.
+        if (name === "cancel") this.#emit({ type: "frame.cancelled", frameIndex: this.#answeredFrames });
+        else this.#emit({ type: "failed", error: toAppError(error) });
       }
       this.#events.close();
     });
   }
   #call<Name extends "push" | "flush" | "cancel">(name: Name, input: EngineMethods[Name]["input"]): Promise<null> {
-    const onPart = (part: StreamPart): void => this.#emit(engineEvent(part));
+    const onPart = (part: StreamPart): void => {
+      if (part.type === "timing") this.#answeredFrames = part.timing.frameIndex + 1;
+      this.#emit(engineEvent(part));
+    };
     return this.#worker.call(name, input, { signal: this.#abort.signal, onPart }) as Promise<null>;
   }
   #enqueue(run: () => Promise<void>): void {
