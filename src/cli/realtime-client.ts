@@ -14,8 +14,12 @@ export interface RealtimeClientOptions {
   readonly model: string | null;
   /** PEM certificates to trust besides the system's. */
   readonly ca: string | null;
+  /** Gives up connecting. */
+  readonly signal?: AbortSignal;
 }
 
+/** What answers no upgrade within this is no server of sessions. */
+const HANDSHAKE_MS = 15_000;
 const EVENTS_MAX = 100_000;
 
 /** Speaks OpenAI's dialect unless `Event` is another's. */
@@ -40,24 +44,29 @@ export class RealtimeClient<Event = ServerEvent> implements AsyncDisposable {
       });
     });
   }
-  /** @throws {AppError} upstream_unreachable or invalid_api_key, with what to do. */
+  /** @throws {AppError} upstream_unreachable or invalid_api_key, with what to do; the signal's reason. */
   static async connect<Event = ServerEvent>(options: RealtimeClientOptions): Promise<RealtimeClient<Event>> {
+    const { signal } = options;
     const url = addressOf(options.url, options.model);
+    signal?.throwIfAborted();
     const socket = new WebSocket(url, {
       headers: options.apiKey === null ? {} : { Authorization: `Bearer ${options.apiKey}` },
       perMessageDeflate: false,
+      handshakeTimeout: HANDSHAKE_MS,
       ...(options.ca === null ? {} : { ca: options.ca }),
     });
     // Before the first await: the first event may come with the answer to the upgrade.
     const client = new RealtimeClient<Event>(socket, url);
-    await new Promise<void>((resolve, reject) => {
-      socket.once("open", resolve);
-      socket.once("error", (error: NodeJS.ErrnoException) => reject(connectFailure(error, url)));
-      socket.once("unexpected-response", (_request, response) => {
-        response.resume();
-        reject(refusal(response.statusCode ?? 0, url));
-      });
-    });
+    const giveUp = (): void => socket.terminate();
+    signal?.addEventListener("abort", giveUp);
+    try {
+      await opened(socket, url);
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw error;
+    } finally {
+      signal?.removeEventListener("abort", giveUp);
+    }
     return client;
   }
   /** In the order of the server; ends when the connection does. */
@@ -90,6 +99,17 @@ export class RealtimeClient<Event = ServerEvent> implements AsyncDisposable {
     await this.#closed;
     clearTimeout(impatience);
   }
+}
+
+function opened(socket: WebSocket, url: URL): Promise<void> {
+  return new Promise((resolve, reject) => {
+    socket.once("open", resolve);
+    socket.once("error", (error: NodeJS.ErrnoException) => reject(connectFailure(error, url)));
+    socket.once("unexpected-response", (_request, response) => {
+      response.resume();
+      reject(refusal(response.statusCode ?? 0, url));
+    });
+  });
 }
 
 /** Null unless `text` is a JSON object with a `type`. */

@@ -210,6 +210,7 @@ async function open(
     apiKey: settings.apiKey,
     model: settings.model,
     ca: trustedCertificate(settings.tlsCa),
+    signal: context.signal,
   });
   const view = settings.printJson ? new JsonView(context.stdout) : new TextView(context.stdout);
   const { instructions, voice } = settings;

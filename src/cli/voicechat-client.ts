@@ -60,10 +60,11 @@ export class VoiceChatClient implements AsyncDisposable {
     settings: VoiceChatClientSettings,
     view: DuplexView,
     onAudio: Sample,
+    signal: AbortSignal,
   ): Promise<VoiceChatClient> {
     const { apiKey, tlsCa } = settings;
     const ca = trustedCertificate(tlsCa);
-    const client = await RealtimeClient.connect<VoiceChatEvent>({ url, apiKey, model: null, ca });
+    const client = await RealtimeClient.connect<VoiceChatEvent>({ url, apiKey, model: null, ca, signal });
     return new VoiceChatClient(client, settings, view, onAudio);
   }
   /**
@@ -164,7 +165,8 @@ export class VoiceChatClient implements AsyncDisposable {
     );
   }
   #fail(code: string, message: string): void {
-    this.#failures.push(message);
+    // Of what was on its way when something went wrong, each message may be answered with the same words.
+    if (!this.#failures.includes(message)) this.#failures.push(message);
     if (code === "server_busy") throw new UpstreamError("server_busy", `the server is busy: ${message}`);
     if (this.#state === "opening") throw new UpstreamError("upstream_failed", `the session did not open: ${message}`);
   }

@@ -55,17 +55,19 @@ export async function runVoiceChatFile(argv: readonly string[], context: CliCont
   const pcm = new Float32Array(recording.length + Math.round(settings.extraSeconds * VOICECHAT_INPUT_HZ));
   pcm.set(recording);
   const answer: Float32Array[] = [];
+  const { signal } = context;
   const view = new DuplexView(context.stdout, context);
-  await using client = await VoiceChatClient.connect(url, settings, view, (samples) => answer.push(samples));
+  await using client = await VoiceChatClient.connect(url, settings, view, (samples) => answer.push(samples), signal);
   const hangUp = (): void => void client[Symbol.asyncDispose]();
-  context.signal.addEventListener("abort", hangUp);
+  signal.addEventListener("abort", hangUp);
   try {
     await Promise.all([client.run(), send(client, pcm)]);
   } finally {
-    context.signal.removeEventListener("abort", hangUp);
+    signal.removeEventListener("abort", hangUp);
     // What was heard is kept, however the session ended.
     if (answer.length > 0) await writeOutput(output, writeWav(concatPcm(answer), VOICECHAT_OUTPUT_HZ));
   }
+  signal.throwIfAborted();
   return reportFailures(client, context);
 }
 

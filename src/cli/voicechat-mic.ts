@@ -65,26 +65,38 @@ async function talk(url: string, settings: MicrophoneSettings, context: CliConte
   const speaker = new Speaker(program, VOICECHAT_OUTPUT_HZ, settings.outputDevice);
   const line = new LiveLine(systemClock, speaker, VOICECHAT_OUTPUT_HZ);
   try {
-    await using client = await VoiceChatClient.connect(url, settings, view, (pcm) => line.write(pcm));
+    const { signal } = context;
+    await using client = await VoiceChatClient.connect(url, settings, view, (pcm) => line.write(pcm), signal);
     const ended = client.run();
-    await Promise.race([client.opened(), ended]);
+    await openedUnless(client, ended, signal);
     context.stderr.write("Speak; Ctrl-C ends. Use headphones: through open speakers the model hears itself.\n");
     const microphone = new Microphone(program, VOICECHAT_INPUT_HZ, settings.inputDevice);
     const stop = (): void => microphone.stop();
-    if (context.signal.aborted) stop();
-    context.signal.addEventListener("abort", stop);
+    signal.addEventListener("abort", stop);
     try {
-      await Promise.race([listen(microphone, client, context), ended, failureOf(speaker, context.signal)]);
+      await Promise.race([listen(microphone, client, context), ended, failureOf(speaker, signal)]);
       client.commit();
       await ended;
     } finally {
-      context.signal.removeEventListener("abort", stop);
+      signal.removeEventListener("abort", stop);
       microphone.stop();
     }
     return reportFailures(client, context);
   } finally {
     speaker.stop();
   }
+}
+
+/** Until the model can hear, Ctrl-C hangs up. @throws the signal's reason. */
+async function openedUnless(client: VoiceChatClient, ended: Promise<void>, signal: AbortSignal): Promise<void> {
+  const hangUp = (): void => void client[Symbol.asyncDispose]();
+  signal.addEventListener("abort", hangUp);
+  try {
+    await Promise.race([client.opened(), ended]);
+  } finally {
+    signal.removeEventListener("abort", hangUp);
+  }
+  signal.throwIfAborted();
 }
 
 /** Speakers that go away by themselves end the conversation; Ctrl-C, which reaches their program too, is no such end. */

@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createServer as createNetServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -136,8 +136,45 @@ describe("voicechat-file", () => {
     const heardSeconds = (): Promise<number> => metric(silent, 'antiphon_audio_seconds_total{direction="input"}');
     await expect.poll(heardSeconds).toBeCloseTo(4);
     abort.abort();
-    expect((await asked).status).toBe(1);
+    await expect(asked).rejects.toThrow("aborted");
     expect(await heardSeconds()).toBeCloseTo(4);
+  });
+
+  // It said that the server had closed the connection, and failed.
+  test("Ctrl-C is no failure of the server's, and what was heard of the answer is kept", async () => {
+    await using own = await voiceChatServer();
+    const abort = new AbortController();
+    const asked = fileUntil(abort.signal, own.url, QUESTION, path("cut.wav"), "--extra-seconds", "120");
+    await expect.poll(() => metric(own, 'antiphon_frame_seconds_count{stage="total"}')).toBeGreaterThan(5);
+    abort.abort();
+    await expect(asked).rejects.toMatchObject({ name: "AbortError" });
+    const { length } = readWav(readFileSync(path("cut.wav"))).samples;
+    expect([length % 1764, length > 0]).toEqual([0, true]);
+    await expect.poll(() => metric(own, "antiphon_sessions_open")).toBe(0);
+  });
+
+  // Whoever reached a port where something else listens waited for good, and Ctrl-C changed nothing.
+  test("a server that does not answer: Ctrl-C gives it up", async () => {
+    const silent = createNetServer();
+    silent.listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    const { port } = silent.address() as AddressInfo;
+    const abort = new AbortController();
+    const asked = fileUntil(abort.signal, `ws://127.0.0.1:${port}`, QUESTION, path("none.wav"));
+    const [socket] = await once(silent, "connection");
+    abort.abort();
+    await expect(asked).rejects.toMatchObject({ name: "AbortError" });
+    socket.destroy();
+    silent.close();
+  });
+
+  // Each of the fifty frames that were on their way was answered with the same words, and all of them were printed.
+  test("a question longer than a session: told once", async () => {
+    const load = async () => duplexEngine({ framesMax: 20 });
+    await using short = await voiceChatServer({ load });
+    const { status, stderr } = await file(short.url, QUESTION, path("short.wav"));
+    expect({ status, stderr }).toEqual({ status: 1, stderr: "antiphon: the stream exceeds its frames\n" });
+    expect(readWav(readFileSync(path("short.wav"))).samples).toHaveLength(20 * 1764);
   });
 
   test("a server of the OpenAI Realtime API: told which command talks to it", async () => {
@@ -251,6 +288,21 @@ describe.skipIf(process.platform !== "linux")("voicechat-mic", () => {
     expect(readFileSync(path("pacat.args"), "utf8")).toContain("--rate=22050 --channels=1 --latency-msec=60 -d theirs");
     // The reference hears the same, and then its silence.
     expect(transcript.startsWith(stdout.match(/(?<=^\[user\] ).*$/gm)?.join("") ?? "none")).toBe(true);
+  }, 60_000);
+
+  // Until the session was open nobody listened for it.
+  test("Ctrl-C while the server says nothing ends at once", async () => {
+    const silent = new WebSocketServer({ host: "127.0.0.1", port: 0 });
+    await once(silent, "listening");
+    const { port } = silent.address() as AddressInfo;
+    const args = [main, "voicechat-mic", `ws://127.0.0.1:${port}`];
+    const child = spawn(process.execPath, ["--import", "tsx", ...args], { env: environment() });
+    let stderr = "";
+    child.stderr.on("data", (chunk) => (stderr += chunk));
+    await once(silent, "connection");
+    child.kill("SIGINT");
+    expect({ status: (await once(child, "close"))[0], stderr }).toEqual({ status: 130, stderr: "" });
+    silent.close();
   }, 60_000);
 
   test("a microphone that the system denies: the device's own words and where to allow it", async () => {

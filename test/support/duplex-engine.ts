@@ -1,5 +1,6 @@
 /** A full-duplex engine without a model: each frame takes as long, and says as much, as a test wants. */
 import type { Engine, EngineEvent, EngineSettings, EngineStream } from "../../src/engines/engine.ts";
+import { ClientError } from "../../src/errors.ts";
 import { Queue } from "../../src/util/queue.ts";
 import { CAPABILITIES } from "./scripted-engine.ts";
 
@@ -10,6 +11,8 @@ export interface DuplexEngineOptions {
   readonly textLength?: number;
   /** Hears, and says nothing at all. */
   readonly mute?: boolean;
+  /** Refuses what goes beyond. */
+  readonly framesMax?: number;
   /** Never works off what it is given. */
   readonly stuck?: boolean;
   /** `events` takes what the model is to say out of turn. */
@@ -30,7 +33,7 @@ export function duplexEngine(options: DuplexEngineOptions = {}): Engine {
 }
 
 function stream(options: DuplexEngineOptions, events: Queue<EngineEvent>): EngineStream {
-  const { frameMs = 10, textLength = 0, mute = false, stuck = false } = options;
+  const { frameMs = 10, textLength = 0, mute = false, stuck = false, framesMax = Number.POSITIVE_INFINITY } = options;
   let frameIndex = 0;
   let endSample = 0;
   const end = (type: "frame.done" | "frame.cancelled"): void => {
@@ -44,6 +47,11 @@ function stream(options: DuplexEngineOptions, events: Queue<EngineEvent>): Engin
     },
     push(pcm) {
       for (let at = 0; !mute && at + 1280 <= pcm.length; at += 1280, frameIndex++) {
+        if (frameIndex === framesMax) {
+          endSample += pcm.length;
+          const error = new ClientError("context_limit", "the stream exceeds its frames");
+          return void events.push({ type: "input.refused", endSample, error });
+        }
         const stageMs = { perception: frameMs / 2, language: frameMs / 2 };
         events.push({ type: "frame.timing", frameIndex, totalMs: frameMs, stageMs });
         const text = "x".repeat(textLength);
