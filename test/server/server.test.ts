@@ -266,6 +266,16 @@ describe("pages", () => {
     expect(lookalike.status).toBe(403);
   });
 
+  // It was taken, and then no page was let in: browsers send the scheme, too.
+  test.each(["app.example", "not an origin", "https://"])(
+    "%s is no origin: the server does not start",
+    async (origin) => {
+      await expect(start({ config: { corsOrigins: [origin] } })).rejects.toMatchObject({
+        code: "config_invalid",
+        message: expect.stringContaining("--cors-origins"),
+      });
+    },
+  );
   test("CORS: preflight and answer name the origin, for a listed one only", async () => {
     const server = await start({ config: { corsOrigins: ["https://app.example"], apiKey: "right" } });
     const preflight = await fetch(`${server.url}/v1/realtime/client_secrets`, {
