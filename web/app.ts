@@ -181,6 +181,8 @@ class App {
 
   #connected({ connection, microphone }: Call): void {
     connection.setMicrophone(!this.#isPushToTalk && !this.#controls.isMuted);
+    // What was chosen while the call was being opened.
+    this.#updateSession();
     microphone?.getAudioTracks()[0]?.addEventListener("ended", () => {
       this.#captions.note("The microphone was taken away. End the call and start again to choose another.");
     });
@@ -334,26 +336,33 @@ class App {
   }
 
   #settingsChanged(now: Settings, before: Settings): void {
-    const session = sessionOf(now, this.#isDuplex ? "voicechat" : "openai");
     if (now.key !== before.key) {
       this.#facts = null;
       if (this.#isKeyWanted) void this.#connect();
       else void this.#learn().catch(() => {});
     }
     this.#isKeyWanted = false;
-    const isChanged = JSON.stringify(session) !== this.#sentSession;
-    if (this.#call !== null && this.#isDuplex) {
-      if (isChanged) this.#captions.note("The new settings hold from the next call on.");
-    } else if (this.#call !== null && JSON.stringify(session) !== this.#sentSession) {
-      this.#sentSession = JSON.stringify(session);
-      this.#send({ type: "session.update", session });
-      this.#call.connection.setMicrophone(!this.#isPushToTalk && !this.#controls.isMuted);
-    }
+    const isChanged = this.#updateSession();
     if (now.transport !== before.transport) this.#isWebRtcBlocked = false;
     const needsCall = now.transport !== before.transport || now.deviceId !== before.deviceId || now.key !== before.key;
     if (this.#call !== null && needsCall && !(this.#isDuplex && isChanged))
       this.#captions.note("The new connection settings hold from the next call on.");
     this.#render();
+  }
+
+  /** Tells a running session what it does not know yet; true if there was something. */
+  #updateSession(): boolean {
+    if (this.#call === null) return false;
+    const session = sessionOf(this.#settings.settings, this.#isDuplex ? "voicechat" : "openai");
+    if (JSON.stringify(session) === this.#sentSession) return false;
+    if (this.#isDuplex) {
+      this.#captions.note("The new settings hold from the next call on.");
+      return true;
+    }
+    this.#sentSession = JSON.stringify(session);
+    this.#send({ type: "session.update", session });
+    this.#call.connection.setMicrophone(!this.#isPushToTalk && !this.#controls.isMuted);
+    return true;
   }
 
   #render(): void {

@@ -67,7 +67,8 @@ class PlaybackProcessor extends AudioWorkletProcessor {
 
   process(_inputs: Float32Array[][], [[output]]: [[Float32Array]]): boolean {
     const isCushioned = this.#queuedSamples >= CUSHION_SECONDS * this.#inputHz;
-    if (!this.#isFlowing && this.#queuedSamples > 1) {
+    // New sound waits for what is still on its slope.
+    if (!this.#isFlowing && this.#gain === 0 && this.#queuedSamples > 1) {
       this.#waitedBlocks += 1;
       if (isCushioned || this.#waitedBlocks > CUSHION_BLOCKS_MAX) this.#isFlowing = true;
     }

@@ -29,6 +29,10 @@ class WebSocketConnection implements RealtimeConnection {
   #isClosed = false;
   #isOpen = false;
   #fatal: Problem | null = null;
+  /** The newest response. */
+  #responseId = "";
+  /** What of this response is still on its way comes too late to be heard. */
+  #silencedId = "";
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
@@ -45,6 +49,7 @@ class WebSocketConnection implements RealtimeConnection {
 
   send(event: ClientEvent): void {
     if (this.#socket.readyState !== WebSocket.OPEN) return;
+    if (event.type === "response.cancel") this.#silencedId = this.#responseId;
     this.#options.listener.sent(event);
     this.#socket.send(JSON.stringify(event));
   }
@@ -52,6 +57,7 @@ class WebSocketConnection implements RealtimeConnection {
     this.#sound.isMicrophoneOn = isOn;
   }
   silence(): void {
+    this.#silencedId = this.#responseId;
     this.#sound.silence();
   }
   inputLevel(): number {
@@ -91,7 +97,8 @@ class WebSocketConnection implements RealtimeConnection {
 
   #receive(event: ServerEvent): void {
     this.#fatal = fatalProblem(event) ?? this.#fatal;
-    if (event.type === "response.output_audio.delta") {
+    if (event.type === "response.created") this.#responseId = (event["response"] as { id: string }).id;
+    if (event.type === "response.output_audio.delta" && event["response_id"] !== this.#silencedId) {
       this.#sound.play(String(event["item_id"]), fromBase64(String(event["delta"])));
     }
     // Whoever interrupts wants quiet at once; the server's cancellation is on its way.

@@ -2,7 +2,14 @@
  * An engine without models: hears by loudness, understands always the same, answers with a tone. For tests whose subject
  * is the way between a microphone and a loudspeaker.
  */
-import type { Engine, EngineCapabilities, EngineCommand, EngineEvent, EngineStream } from "../../src/engines/engine.ts";
+import type {
+  Engine,
+  EngineCapabilities,
+  EngineCommand,
+  EngineEvent,
+  EngineStream,
+  ResponseRequest,
+} from "../../src/engines/engine.ts";
 import { Queue } from "../../src/util/queue.ts";
 import { CAPABILITIES, USAGE } from "./scripted-engine.ts";
 
@@ -21,6 +28,7 @@ class TalkingStream implements EngineStream {
   readonly events: Queue<EngineEvent> = new Queue(100_000);
   readonly backlogSamples = 0;
   readonly #options: TalkingOptions;
+  readonly #requests: ResponseRequest[];
   #isListening: boolean;
   #pushedSamples = 0;
   #loudMs = 0;
@@ -28,8 +36,9 @@ class TalkingStream implements EngineStream {
   #segmentId: string | null = null;
   #segmentCount = 0;
 
-  constructor(options: TalkingOptions, isListening: boolean) {
+  constructor(options: TalkingOptions, requests: ResponseRequest[], isListening: boolean) {
     this.#options = options;
+    this.#requests = requests;
     this.#isListening = isListening;
   }
   push(pcm: Float32Array): void {
@@ -53,7 +62,10 @@ class TalkingStream implements EngineStream {
   send(command: EngineCommand): void {
     if (command.type === "settings.set") this.#isListening = command.settings.turnDetection.type !== "none";
     if (command.type === "input.commit") this.#transcribe(command.segmentId);
-    if (command.type === "respond") this.#answer(command.request.responseId);
+    if (command.type === "respond") {
+      this.#requests.push(command.request);
+      this.#answer(command.request.responseId);
+    }
   }
   finish(): void {
     this.events.close();
@@ -89,12 +101,14 @@ export class TalkingEngine implements Engine {
   readonly capabilities: EngineCapabilities = { ...CAPABILITIES, sessionsMax: 100 };
   readonly #options: TalkingOptions;
   openStreams = 0;
+  /** What all sessions asked for. */
+  readonly requests: ResponseRequest[] = [];
   constructor(options: TalkingOptions) {
     this.#options = options;
   }
   open(settings: { readonly turnDetection: { readonly type: string } }): Promise<EngineStream> {
     this.openStreams += 1;
-    const stream = new TalkingStream(this.#options, settings.turnDetection.type !== "none");
+    const stream = new TalkingStream(this.#options, this.requests, settings.turnDetection.type !== "none");
     const dispose = stream[Symbol.asyncDispose].bind(stream);
     stream[Symbol.asyncDispose] = () => {
       this.openStreams -= 1;

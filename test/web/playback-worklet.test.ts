@@ -92,6 +92,25 @@ describe("the playback worklet", () => {
     expect(steepest(heard)).toBeLessThan(CALM);
   });
 
+  it("goes on without a click when sound comes right after a clear, or just after a gap began", () => {
+    // New sound began at once and in full, while the old one was still on its slope of 4 ms.
+    const { push, play, clear } = player();
+    push("a", tone(HZ));
+    const heard = play(HZ / 4 + 31);
+    clear();
+    push("b", tone(HZ / 4));
+    heard.push(...play(HZ / 2));
+    expect(steepest(heard)).toBeLessThan(CALM);
+    for (let offset = 0; offset < BLOCK; offset += 9) {
+      const { push, play } = player();
+      push("a", tone(4000 + offset));
+      const heard = play(4000 + offset);
+      push("a", tone(4000));
+      heard.push(...play(5000));
+      expect(steepest(heard)).toBeLessThan(CALM);
+    }
+  });
+
   it("counts each item from its own start", () => {
     const { push, play, clear } = player();
     push("a", tone(4800));
