@@ -37,3 +37,24 @@ test("a model may be closed twice, and fails a stream that goes on", async () =>
   await model.close();
   await expect(stream.push(new Float32Array(1280), 16_000)).rejects.toMatchObject({ code: "engine_failed" });
 });
+
+test("the program of README.md runs as it stands there", async () => {
+  const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
+  const program = readme.split("```js\n").find((block) => block.includes('from "antiphon/voicechat"')) ?? "";
+  const body = program
+    .split("```")[0]
+    ?.replace(/^import .*$/m, "")
+    .replace("CHECKPOINT", checkpointDirectory("tiny-f32"));
+  async function* microphone(): AsyncGenerator<Float32Array> {
+    yield new Float32Array(2000);
+    yield new Float32Array(500);
+  }
+  const kinds: string[] = [];
+  const handle = ({ kind }: { kind: string }): void => void kinds.push(kind);
+  const AsyncFunction = (async () => {}).constructor as FunctionConstructor;
+  const run = AsyncFunction("VoiceChatModel", "VoiceChatStream", "microphone", "handle", body ?? "");
+  await run(VoiceChatModel, VoiceChatStream, microphone(), handle);
+  expect(kinds.filter((kind) => kind === "audio")).toHaveLength(2);
+  expect(kinds.at(-1)).toBe("done");
+  for (const kind of new Set(kinds)) expect(readme).toContain(`\`${kind}\``);
+});
