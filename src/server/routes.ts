@@ -1,6 +1,5 @@
 /** The HTTP side: one function per group of routes, so that a group can be added without touching the others. */
 import { type Context, Hono, type MiddlewareHandler } from "hono";
-import { bodyLimit } from "hono/body-limit";
 import { cors } from "hono/cors";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
 import { AppError, ClientError, toAppError } from "../errors.ts";
@@ -29,12 +28,14 @@ type Handler = (context: Context<{ Variables: { access: Access } }>) => Response
 export type RouteGroup = (app: App, context: RouteContext) => void;
 
 const BODY_BYTES_MAX = 1024 * 1024;
+/** Of a body of unknown length that is too large; what comes after costs the connection. */
+const DISCARDED_BYTES_MAX = 16 * BODY_BYTES_MAX;
 
 /** `groups` are further routes: calls, the talk page. */
 export function createApp(context: RouteContext, groups: readonly RouteGroup[]): App {
   const app: App = new Hono();
   app.use(crossOrigin(context.origins));
-  app.use(bodyLimit({ maxSize: BODY_BYTES_MAX, onError: () => fail(context, tooLarge()) }));
+  app.use(boundedBody(context));
   app.use("/v1/*", authorized(context));
   app.use("/metrics", authorized(context));
   for (const group of [health, models, observability, ...groups, absentApis]) group(app, context);
@@ -75,12 +76,39 @@ function fail(context: RouteContext, error: AppError): Response {
 
 const tooLarge = (): AppError => new AppError("message_too_large", `The body is larger than ${BODY_BYTES_MAX} bytes.`);
 
+/** A refused body is still read to its end: a rest would be in the way of the next request on the connection. */
+function boundedBody(context: RouteContext): MiddlewareHandler {
+  return async (c, next) => {
+    const declared = c.req.header("content-length");
+    // The HTTP server itself reads what nobody has touched.
+    if (Number(declared ?? 0) > BODY_BYTES_MAX) return fail(context, tooLarge());
+    if (declared === undefined && c.req.raw.body !== null) {
+      const body = await readBody(c.req.raw.body);
+      if (body === null) return fail(context, tooLarge());
+      c.req.raw = new Request(c.req.raw, { body });
+    }
+    return await next();
+  };
+}
+
+/** Null where it is too large. */
+async function readBody(stream: ReadableStream<Uint8Array>): Promise<Buffer<ArrayBuffer> | null> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of stream) {
+    bytes += chunk.length;
+    if (bytes <= BODY_BYTES_MAX) chunks.push(chunk);
+    if (bytes > DISCARDED_BYTES_MAX) break;
+  }
+  return bytes > BODY_BYTES_MAX ? null : Buffer.concat(chunks);
+}
+
 function crossOrigin(origins: OriginPolicy): MiddlewareHandler {
   return cors({
     origin: (origin, c) => (origins.allows(origin, c.req.header("host")) ? origin : null),
     allowHeaders: ["Authorization", "Content-Type", "OpenAI-Beta"],
     allowMethods: ["GET", "POST", "DELETE", "OPTIONS"],
-    exposeHeaders: ["Location"],
+    exposeHeaders: ["Location", "Retry-After"],
     maxAge: 600,
   });
 }

@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { Agent, request } from "node:http";
 import { afterEach, describe, expect, test } from "vitest";
 import type { Engine } from "../../src/engines/engine.ts";
 import { AppError } from "../../src/errors.ts";
@@ -107,6 +108,32 @@ describe("addresses", () => {
     const response = await fetch(`${server.url}/v1/realtime/client_secrets`, { method: "POST", body });
     expect(response.status).toBe(413);
   });
+
+  // Half a second after the refusal the connection was closed, under whatever request was then on it.
+  test.each([true, false])(
+    "a connection goes on after a body that is too large (length declared: %s)",
+    async (declared) => {
+      const server = await start();
+      const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+      const ask = (method: string, path: string, body: Buffer): Promise<number> =>
+        new Promise((resolve, reject) => {
+          const headers = declared ? { "Content-Length": body.length } : {};
+          const asked = request(`${server.url}${path}`, { agent, method, headers }, (response) => {
+            ports.add(asked.socket?.localPort);
+            response.resume().once("end", () => resolve(response.statusCode!));
+          });
+          asked.on("error", reject);
+          if (!declared && body.length > 0) asked.write(body.subarray(0, 1000));
+          asked.end(declared ? body : body.subarray(1000));
+        });
+      const ports = new Set<number | undefined>();
+      expect(await ask("POST", "/v1/realtime/client_secrets", Buffer.alloc(2_000_000, "x"))).toBe(413);
+      const untilMs = performance.now() + 800;
+      while (performance.now() < untilMs) expect(await ask("GET", "/v1/models", Buffer.alloc(0))).toBe(200);
+      expect(ports.size).toBe(1);
+      agent.destroy();
+    },
+  );
 });
 
 describe("sessions", () => {
