@@ -69,7 +69,8 @@ function refusalOf(
     const key = issue.keys[0] as string;
     const accepted = acceptedKeys(schema, issue.path, value);
     const where = pathText([...issue.path, key]);
-    const moved = options.movedFields?.[key];
+    const { movedFields = {} } = options;
+    const moved = Object.hasOwn(movedFields, key) ? movedFields[key] : undefined;
     const near = moved === undefined ? hint(key, accepted) : `, which is ${quote(moved)} in this version of the API`;
     const message = `Unknown field ${quote(where)}${near}; expected ${oneOf(accepted)}.`;
     return new ClientError("unknown_parameter", message, where);

@@ -68,6 +68,14 @@ describe("a field", () => {
     expect(refusal(update({ audio: { input: { turn_detection } } })).message).not.toContain("eagerness");
   });
 
+  // "…, which is '[object Object]' in this version of the API": what every object has was taken for a moved field.
+  it("is unknown by whatever name", () => {
+    for (const name of ["__proto__", "constructor", "toString"]) {
+      const session = JSON.parse(`{"type":"realtime","${name}":1}`);
+      expect(refusal({ type: "session.update", session }).message).not.toContain("in this version");
+    }
+  });
+
   it("of the beta is refused with its new place", () => {
     expect(refusal(update({ modalities: ["text"] })).message).toContain("'output_modalities' in this version");
     expect(refusal(update({ turn_detection: null })).message).toContain("'audio.input.turn_detection'");
