@@ -11,14 +11,24 @@ export interface IceText {
   readonly iceNatIp: string | null;
 }
 
-const url = z.string().regex(/^(stuns?|turns?):./, "expected an address such as stun:HOST:3478 or turn:HOST:3478");
-const servers = z.array(
-  z.strictObject({
+// As libwebrtc takes them: what it refuses, it refuses at every call.
+const URL = /^(stuns?|turns?):([\w.-]+|\[[\da-f:.]+\])(:\d+)?(\?transport=(udp|tcp))?$/i;
+const portOf = (text: string): number => Number(URL.exec(text)?.[3]?.slice(1) ?? 1);
+const url = z
+  .string()
+  .regex(URL, "expected an address such as stun:HOST:3478 or turn:HOST:3478")
+  .refine((text) => portOf(text) >= 1 && portOf(text) <= 65_535, "expected a port from 1 to 65535");
+const server = z
+  .strictObject({
     urls: z.union([url, z.array(url).min(1)]),
     username: z.string().optional(),
     credential: z.string().optional(),
-  }),
-);
+  })
+  .refine(
+    ({ urls, username, credential }) => ![urls].flat().some((text) => /^turn/i.test(text)) || (username && credential),
+    "a TURN server needs username and credential",
+  );
+const servers = z.array(server);
 const EXAMPLE = '[{"urls":"turn:turn.example.com:3478","username":"u","credential":"c"}]';
 
 /** @throws {ConfigError} config_invalid, with what was expected. */
