@@ -3,7 +3,7 @@
  * the jitter buffer and Opus. Its bindings for Node are not safe where a data channel closes while it is written to:
  * the process dies (RTCDataChannel::Send reads a pointer that another thread has cleared). Here, only this call is in it.
  */
-import { type FromPeer, LINE_HZ, type PeerConfiguration, type ToPeer } from "./peer-wire.ts";
+import { type FromPeer, LINE_HZ, type PeerConfiguration, type PeerSections, type ToPeer } from "./peer-wire.ts";
 
 /** Candidates that come later than this are left out of the answer; only STUN and TURN take time. */
 const GATHERING_MS_MAX = 3_000;
@@ -14,6 +14,10 @@ const FAREWELL_MS_MAX = 500;
 /** What the goodbye of the connection itself may take to leave. */
 const GOODBYE_MS = 100;
 const BUFFER_LOOK_MS = 20;
+/** OpenAI's name of the channel for events. */
+const EVENTS_LABEL = "oai-events";
+/** A channel of another name carries the events of a peer that opens none of the right name meanwhile. */
+const OTHER_LABEL_MS = 300;
 
 // What is used of @roamhq/wrtc, whose own types need the browser's.
 interface Emitter {
@@ -23,7 +27,13 @@ interface Track {
   readonly kind: string;
   stop(): void;
 }
+interface Transceiver {
+  readonly mid: string | null;
+  readonly sender: { replaceTrack(track: Track): Promise<void>; setStreams(stream: object): void };
+  direction: "sendrecv" | "sendonly" | "recvonly" | "inactive";
+}
 interface Channel extends Emitter {
+  readonly label: string;
   readonly readyState: string;
   readonly bufferedAmount: number;
   send(text: string): void;
@@ -34,10 +44,14 @@ interface Connection extends Emitter {
   readonly iceGatheringState: string;
   readonly localDescription: { readonly sdp: string } | null;
   setRemoteDescription(description: { type: "offer"; sdp: string }): Promise<void>;
-  addTrack(track: Track): unknown;
+  getTransceivers(): Transceiver[];
   createAnswer(): Promise<unknown>;
   setLocalDescription(description: unknown): Promise<void>;
   close(): void;
+}
+interface TrackEvent {
+  readonly track: Track;
+  readonly transceiver: Transceiver;
 }
 interface Sink {
   ondata:
@@ -51,6 +65,7 @@ interface Source {
 }
 interface Library {
   readonly RTCPeerConnection: new (configuration: object) => Connection;
+  readonly MediaStream: new (tracks: Track[]) => object;
   readonly nonstandard: {
     readonly RTCAudioSource: new () => Source;
     readonly RTCAudioSink: new (track: Track) => Sink;
@@ -74,6 +89,7 @@ class Peer {
   #sink: Sink | null = null;
   #takenBytes = 0;
   #isWatchingBuffer = false;
+  #earMid: string | null = null;
   #isClosing = false;
 
   constructor(library: Library, configuration: PeerConfiguration) {
@@ -81,14 +97,20 @@ class Peer {
     this.#connection = new library.RTCPeerConnection(configuration);
     this.#source = new library.nonstandard.RTCAudioSource();
     this.#voice = this.#source.createTrack();
-    this.#connection.addEventListener("track", ({ track }: { track: Track }) => this.#hear(track));
-    this.#connection.addEventListener("datachannel", ({ channel }: { channel: Channel }) => this.#take(channel));
+    this.#connection.addEventListener("track", (event: TrackEvent) => {
+      if (event.transceiver.mid === this.#earMid) this.#hear(event.track);
+    });
+    this.#connection.addEventListener("datachannel", ({ channel }: { channel: Channel }) => {
+      if (channel.label === EVENTS_LABEL) this.#take(channel);
+      else setTimeout(() => this.#take(channel), OTHER_LABEL_MS);
+    });
     this.#connection.addEventListener("connectionstatechange", () => {
       if (!this.#isClosing) tell({ type: "state", state: this.#connection.connectionState });
     });
   }
 
-  async answer(sdp: string, asksServers: boolean): Promise<void> {
+  async answer(sdp: string, sections: PeerSections, asksServers: boolean): Promise<void> {
+    this.#earMid = sections.earMid;
     try {
       await this.#connection.setRemoteDescription({ type: "offer", sdp });
     } catch (error) {
@@ -96,7 +118,7 @@ class Peer {
       return;
     }
     try {
-      this.#connection.addTrack(this.#voice);
+      await this.#useSections(sections);
       const gathered = this.#gathered(asksServers);
       await this.#connection.setLocalDescription(await this.#connection.createAnswer());
       await gathered;
@@ -138,6 +160,19 @@ class Peer {
     await pause(GOODBYE_MS);
   }
 
+  async #useSections({ voiceMid, earMid }: PeerSections): Promise<void> {
+    for (const transceiver of this.#connection.getTransceivers()) {
+      const { mid, sender } = transceiver;
+      const [speaks, hears] = [mid === voiceMid, mid === earMid];
+      if (speaks) {
+        await sender.replaceTrack(this.#voice);
+        // Clients play the first stream of the track's event, as OpenAI's examples do; a lone track has none.
+        sender.setStreams(new this.#library.MediaStream([this.#voice]));
+      }
+      if (speaks) transceiver.direction = hears ? "sendrecv" : "sendonly";
+      else transceiver.direction = hears ? "recvonly" : "inactive";
+    }
+  }
   #gathered(asksServers: boolean): Promise<void> {
     return new Promise((resolve) => {
       let timer = setTimeout(resolve, GATHERING_MS_MAX);
@@ -202,6 +237,16 @@ async function load(): Promise<Library | null> {
   }
 }
 
+/** Null where the library refuses the configuration. */
+function newPeer(library: Library, configuration: PeerConfiguration): Peer | null {
+  try {
+    return new Peer(library, configuration);
+  } catch (error) {
+    tell({ type: "refused", fault: "library", reason: reasonOf(error) });
+    return null;
+  }
+}
+
 // The main process says when; signals to the whole group are its affair. A natural end crashes the library's sources.
 process.on("disconnect", () => process.exit());
 process.on("SIGINT", () => {});
@@ -211,9 +256,9 @@ const library = await load();
 let peer: Peer | null = null;
 process.on("message", (message: ToPeer) => {
   if (message.type === "answer" && library !== null) {
-    const { offerSdp, configuration } = message;
-    peer = new Peer(library, configuration);
-    void peer.answer(offerSdp, configuration.iceServers.length > 0);
+    const { offerSdp, sections, configuration } = message;
+    peer = newPeer(library, configuration);
+    void peer?.answer(offerSdp, sections, configuration.iceServers.length > 0);
   } else if (message.type === "text") peer?.send(message.text);
   else if (message.type === "audio") peer?.speak(message.samples);
   else if (message.type === "close") void (peer?.close() ?? Promise.resolve()).finally(() => process.exit());

@@ -10,8 +10,21 @@ export interface PeerConfiguration {
   readonly portRange?: { readonly min: number; readonly max: number };
 }
 
+/** Which audio sections of the offer are used, by their `a=mid`; null where none can be. All others stay inactive. */
+export interface PeerSections {
+  /** Where the peer listens. */
+  readonly voiceMid: string | null;
+  /** Where the peer speaks. */
+  readonly earMid: string | null;
+}
+
 export type ToPeer =
-  | { readonly type: "answer"; readonly offerSdp: string; readonly configuration: PeerConfiguration }
+  | {
+      readonly type: "answer";
+      readonly offerSdp: string;
+      readonly sections: PeerSections;
+      readonly configuration: PeerConfiguration;
+    }
   | { readonly type: "text"; readonly text: string }
   /** 10 ms of mono PCM16 at 48 kHz for the track. */
   | { readonly type: "audio"; readonly samples: Int16Array }

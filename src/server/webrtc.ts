@@ -90,7 +90,7 @@ export class WebRtc implements Disposable {
     const transport = new WebRtcTransport(peer, offer, this.#settings);
     try {
       const { iceServers, udpPorts, natIp } = this.#settings;
-      const answerSdp = await transport.negotiate(offer.sdp, {
+      const answerSdp = await transport.negotiate(offer, {
         iceServers,
         bundlePolicy: "max-bundle",
         ...(udpPorts === null ? {} : { portRange: udpPorts }),
@@ -158,10 +158,10 @@ export class WebRtcTransport implements Transport {
   }
 
   /** The answer to the peer's offer. Once. @throws {ClientError} invalid_sdp. @throws {AppError} internal_error. */
-  negotiate(offerSdp: string, configuration: PeerConfiguration): Promise<string> {
+  negotiate(offer: Offer, configuration: PeerConfiguration): Promise<string> {
     return new Promise((resolve, reject) => {
       this.#answered = { resolve, reject };
-      this.#peer.send({ type: "answer", offerSdp, configuration });
+      this.#peer.send({ type: "answer", offerSdp: offer.sdp, sections: offer.sections, configuration });
     });
   }
 

@@ -38,7 +38,12 @@ describe.skipIf(!hasChromium)("Chromium", () => {
       await page.addScriptTag({
         path: "node_modules/@openai/agents-realtime/dist/bundle/openai-realtime-agents.umd.js",
       });
-      const history = await page.evaluate(talkWithAgentsSdk, { url: `${server.url}/v1/realtime/calls`, key: value });
+      const { history, isHeard } = await page.evaluate(talkWithAgentsSdk, {
+        url: `${server.url}/v1/realtime/calls`,
+        key: value,
+      });
+      // The SDK plays the first stream of the track's event; without one it only showed the words.
+      expect(isHeard).toBe(true);
       expect(history.map(({ role }) => role)).toEqual(["user", "assistant"]);
       expect(wordErrors(QUESTIONS["capital"]!, history[0]!.text).errors).toBeLessThanOrEqual(1);
       expect(history[1]!.text).not.toBe("");
@@ -71,10 +76,13 @@ async function talkWithAgentsSdk({
 }: {
   url: string;
   key: string;
-}): Promise<{ role: string; text: string }[]> {
+}): Promise<{ history: { role: string; text: string }[]; isHeard: boolean }> {
   const { RealtimeAgent, RealtimeSession, OpenAIRealtimeWebRTC } = window.OpenAIAgentsRealtime;
   const agent = new RealtimeAgent({ name: "test", instructions: "Answer in one short sentence." });
-  const session = new RealtimeSession(agent, { transport: new OpenAIRealtimeWebRTC({ baseUrl: url }) });
+  const audioElement = window.document.createElement("audio");
+  audioElement.autoplay = true;
+  const transport = new OpenAIRealtimeWebRTC({ baseUrl: url, audioElement });
+  const session = new RealtimeSession(agent, { transport });
   type Item = { type: string; role: string; status: string; content: { text?: string; transcript?: string }[] };
   const answered = new Promise<Item[]>((resolve) => {
     session.on("history_updated", (items: Item[]) => {
@@ -82,9 +90,25 @@ async function talkWithAgentsSdk({
     });
   });
   await session.connect({ apiKey: key });
+  const context = new window.AudioContext();
+  const meter = context.createAnalyser();
+  let isHeard = false;
+  // biome-ignore lint/suspicious/noExplicitAny: see above
+  let source: any = null;
+  const listening = setInterval(() => {
+    if (source === null && audioElement.srcObject) {
+      source = context.createMediaStreamSource(audioElement.srcObject);
+      source.connect(meter);
+    }
+    const samples = new Float32Array(meter.fftSize);
+    meter.getFloatTimeDomainData(samples);
+    isHeard ||= samples.some((x) => Math.abs(x) > 0.02);
+  }, 20);
   const history = (await answered)
     .filter(({ type }) => type === "message")
     .map(({ role, content }) => ({ role, text: content.map((part) => part.text ?? part.transcript ?? "").join("") }));
+  for (let waits = 0; waits < 500 && !isHeard; waits++) await new Promise((resolve) => setTimeout(resolve, 20));
+  clearInterval(listening);
   session.close();
-  return history;
+  return { history, isHeard };
 }

@@ -64,6 +64,12 @@ describe("publishAddress", () => {
       candidates[4],
     ]);
   });
+  // The answer went out without any address, and the call never connected.
+  it("says so where no address of this machine is of the family", () => {
+    expect(() => publishAddress(sdp(candidates.slice(1)), "2001:db8::5")).toThrow(
+      expect.objectContaining({ code: "internal_error", message: expect.stringMatching(/no IPv6.*--ice-nat-ip/) }),
+    );
+  });
   it("keeps the family", () => {
     const answer = publishAddress(sdp(candidates), "2001:db8::5");
     expect(answer).toContain("2001:db8::5 5001 typ host");

@@ -7,6 +7,13 @@ type Untyped = any;
 export type JsonEvent = { type: string } & Record<string, Untyped>;
 type Wake = () => void;
 
+export interface WebRtcPeerOptions {
+  /** Default true. */
+  readonly channel?: boolean;
+  /** Adds what the offer has; default: one audio section both ways. */
+  readonly add?: (connection: Untyped, microphone: Untyped) => void;
+}
+
 export class WebRtcPeer {
   readonly pc: Untyped = new wrtc.RTCPeerConnection({});
   readonly channel: Untyped;
@@ -19,9 +26,12 @@ export class WebRtcPeer {
   #sink: Untyped = null;
   #wakes: Wake[] = [];
   closed = false;
+  /** Of the tracks that the server sends. */
+  streamCount = 0;
 
-  constructor(options: { readonly channel?: boolean } = {}) {
-    this.pc.addTrack(this.#track);
+  constructor(options: WebRtcPeerOptions = {}) {
+    if (options.add === undefined) this.pc.addTrack(this.#track);
+    else options.add(this.pc, this.#track);
     if (options.channel !== false) {
       this.channel = this.pc.createDataChannel("oai-events");
       this.channel.onmessage = ({ data }: { data: string }) => {
@@ -35,7 +45,9 @@ export class WebRtcPeer {
       };
     }
     this.pc.onconnectionstatechange = () => this.#wake();
-    this.pc.ontrack = ({ track }: { track: unknown }) => {
+    this.pc.ontrack = ({ track, streams }: { track: { kind: string }; streams: unknown[] }) => {
+      if (track.kind !== "audio") return;
+      this.streamCount += streams.length;
       this.#sink = new wrtc.nonstandard.RTCAudioSink(track as never);
       this.#sink.ondata = ({ samples, sampleRate }: { samples: Int16Array; sampleRate: number }) => {
         this.heard.push({ atMs: performance.now(), samples: samples.slice(), hz: sampleRate });
