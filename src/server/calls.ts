@@ -33,7 +33,8 @@ export interface CallsOptions {
   /** Why calls are refused, where the sessions cannot be had over WebRTC. */
   readonly noCalls?: string;
   readonly admission: Admission;
-  /** @throws {ClientError} where the opening cannot be honoured. */
+  /** Before an answer is made. @throws {ClientError} where the opening cannot be honoured. */
+  readonly check: (opening: Omit<CallOpening, "callId">) => void;
   readonly connect: (transport: Transport, opening: CallOpening) => CallSession;
   readonly ids: IdSource;
   readonly log: Log;
@@ -65,9 +66,10 @@ export class Calls {
     offerSdp: string,
     opening: Omit<CallOpening, "callId">,
   ): Promise<{ readonly callId: string; readonly answerSdp: string }> {
-    const { admission, webrtc, noCalls, connect, ids } = this.#options;
+    const { admission, webrtc, noCalls, check, connect, ids } = this.#options;
     if (noCalls !== undefined) throw new ClientError("not_implemented", noCalls);
     admission.check();
+    check(opening);
     const callId = ids("rtc");
     // The place is taken before the first wait, so that two callers cannot take the same one.
     let session: CallSession | null = null;

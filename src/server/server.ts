@@ -169,6 +169,10 @@ class AntiphonServer implements Server {
       webrtc: this.#webrtc,
       ...(sessions.noCalls === undefined ? {} : { noCalls: sessions.noCalls }),
       admission: this.#admission,
+      check({ model, session }) {
+        const { type } = reception.grant(model, session);
+        sessions.describe({ type, ...session });
+      },
       connect: (transport, opening) => reception.connect(transport, reception.grant(opening.model, opening.session)),
       ids,
       log,

@@ -54,8 +54,10 @@ function server(options: { sessionsMax?: number } = {}) {
   const calls = new Calls({
     webrtc,
     admission,
-    connect(transport, opening) {
+    check(opening) {
       if (opening.session?.["type"] === "wrong") throw new ClientError("invalid_session_type");
+    },
+    connect(transport, opening) {
       openings.push(opening);
       return new EchoSession(transport);
     },
@@ -156,6 +158,23 @@ describe("POST /v1/realtime/calls", () => {
     expect(admission.sessionCount).toBe(0);
     const refer = await app.request("/v1/realtime/calls/rtc_1/refer", { method: "POST" });
     expect(refer.status).toBe(501);
+  });
+
+  // The refusal came after the answer was made, and cost the process that waited for the next call.
+  it("answers no offer whose session is refused", async () => {
+    const refusing = new Calls({
+      webrtc: { answer: () => Promise.reject(new Error("an answer was made")) },
+      admission: new Admission(() => 4, systemClock),
+      check() {
+        throw new ClientError("unknown_parameter");
+      },
+      connect: (transport) => new EchoSession(transport),
+      ids: countingIds(),
+      log: silentLog,
+    });
+    await expect(refusing.open("v=0", { model: null, session: {} })).rejects.toMatchObject({
+      code: "unknown_parameter",
+    });
   });
 
   it("ends a call that is opened and dropped in any way", async () => {
