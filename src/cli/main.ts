@@ -46,10 +46,13 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
 const USAGE_STATUS = 2;
 const INTERRUPTED_STATUS = 130;
 
+/** The status where an output cannot be written any more; null while all can. */
+let outputStatus: number | null = null;
+
 /** Runs one command and ends the process with its status. */
 export async function main(argv: readonly string[]): Promise<never> {
   const status = await run(argv);
-  process.exit(status);
+  process.exit(outputStatus ?? status);
 }
 
 async function run(argv: readonly string[]): Promise<number> {
@@ -101,20 +104,26 @@ function context(): CliContext {
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => abort.abort());
   const { cacheDir, offline, hfToken, hfEndpoint } = config;
   return {
-    stdout: outputOf(process.stdout),
-    stderr: outputOf(process.stderr),
+    stdout: outputOf(process.stdout, abort),
+    stderr: outputOf(process.stderr, abort),
     color: (environment()["NO_COLOR"] ?? "") === "",
     models: { cacheDir, offline, hfToken, hfEndpoint },
     signal: abort.signal,
   };
 }
 
-function outputOf(stream: NodeJS.WriteStream): CliOutput {
-  // A reader that has gone, as in `antiphon talk | head`, ends the command, not with a stack. A full disk is a failure.
+/**
+ * A reader that has gone, as in `antiphon talk | head`, ends the command as Ctrl-C does, with its files written, and not with
+ * a stack. A full disk is a failure.
+ */
+function outputOf(stream: NodeJS.WriteStream, abort: AbortController): CliOutput {
   stream.on("error", ({ code }: NodeJS.ErrnoException) => {
-    if (code === "EPIPE") process.exit(0);
-    if (stream !== process.stderr) process.stderr.write(`antiphon: standard output could not be written (${code})\n`);
-    process.exit(1);
+    if (outputStatus !== null) return;
+    outputStatus = code === "EPIPE" ? 0 : 1;
+    if (outputStatus === 1 && stream !== process.stderr) {
+      process.stderr.write(`antiphon: standard output could not be written (${code})\n`);
+    }
+    abort.abort();
   });
   return {
     write: (text) => void stream.write(text),

@@ -154,7 +154,8 @@ export function connectFailure(error: NodeJS.ErrnoException, url: URL): AppError
 function refusal(status: number, url: URL): AppError {
   if (status === 401)
     return new AuthError("invalid_api_key", `${url.host} wants an API key, or another one: --api-key KEY`);
-  return new UpstreamError("upstream_unreachable", `${url.host} answered the connection with HTTP ${status}`);
+  const hint = status === 404 ? `: there are no sessions at ${url.pathname}, but as a rule at /v1/realtime` : "";
+  return new UpstreamError("upstream_unreachable", `${url.host} answered the connection with HTTP ${status}${hint}`);
 }
 
 /** The certificate of this machine's own server needs no flag. @throws {AppError} usage for a file that cannot be read. */

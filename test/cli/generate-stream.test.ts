@@ -141,6 +141,21 @@ describe("generate --stream", () => {
     expect(full.stdout).toContain('"dropped_cold_frames": 3');
   });
 
+  // The process ended with the first word that nobody read, and the answer was not written.
+  test("a reader that goes away: what was answered is written all the same", async () => {
+    const outputs = ["--output-audio", path("unread.wav"), "--json", path("unread.json")];
+    const child = start("--audio", QUESTION, "--stream", "--extra-decoding-seconds", "600", ...outputs);
+    let stderr = "";
+    child.stderr.on("data", (chunk) => (stderr += chunk));
+    await once(child.stdout, "data");
+    child.stdout.destroy();
+    expect((await once(child, "close"))[0]).toBe(0);
+    expect(stderr).not.toContain("    at ");
+    const { frames } = JSON.parse(readFileSync(path("unread.json"), "utf8"));
+    expect(frames).toBeLessThan(7500);
+    expect(readWav(readFileSync(path("unread.wav"))).samples).toHaveLength(frames * 1764);
+  });
+
   test("Ctrl-C: what was answered is written, to every file", async () => {
     const outputs = [
       "--output-audio",

@@ -218,8 +218,11 @@ describe("voicechat-file", () => {
     [["nowhere", QUESTION, "x.wav"], "nowhere is no address of a server"],
     [["ws://127.0.0.1:9", "/nowhere.wav", "x.wav"], "/nowhere.wav: cannot be read (ENOENT)"],
     [["ws://127.0.0.1:9", QUESTION, "x.wav"], "nothing listens there"],
+    [[":server/wrong", QUESTION, "x.wav"], "answered the connection with HTTP 404: there are no sessions at /wrong"],
   ])("%j is refused", async (argv, message) => {
-    await expect(file(...argv)).rejects.toThrow(message);
+    const [url, ...rest] = argv;
+    const asked = url === undefined ? [] : [url.replace(":server", server.url), ...rest];
+    await expect(file(...asked)).rejects.toThrow(message);
   });
 });
 
