@@ -61,6 +61,10 @@ export class DuplexConnection {
   readonly #session: DuplexSession;
   readonly #log: Log;
   readonly #pace = new Pace(FRAME_MS);
+  /** Since when audio is worked on, without what was counted already; null while the peer is waited for. */
+  #workingSinceMs: number | null = null;
+  /** Worked on the frame that is not answered yet. */
+  #workedMs = 0;
   #farewell: Farewell = FAREWELLS.ended;
   #isStopped = false;
   #onStop: () => void = () => {};
@@ -131,13 +135,22 @@ export class DuplexConnection {
       return;
     }
     const { command } = decoded;
-    const { engine, observer } = this.#options;
+    const { engine, observer, clock } = this.#options;
     const { inputHz } = engine.capabilities;
     // Audio at another rate is refused, and what a peer calls a rate may be no divisor at all.
     if (command.type === "append" && command.sampleHz === inputHz) {
       observer?.audio("input", command.pcm.length / inputHz);
     }
+    if (command.type === "append" || command.type === "finish") this.#workingSinceMs = clock.nowMs();
     await this.#session.dispatch(command);
+    this.#countWork();
+    this.#workingSinceMs = null;
+  }
+  #countWork(): void {
+    if (this.#workingSinceMs === null) return;
+    const nowMs = this.#options.clock.nowMs();
+    this.#workedMs += nowMs - this.#workingSinceMs;
+    this.#workingSinceMs = nowMs;
   }
   #emit(event: DuplexEvent): void {
     this.#observe(event);
@@ -168,10 +181,14 @@ export class DuplexConnection {
   }
   #measure(totalMs: number, stageMs: Readonly<Record<string, number>>): void {
     const { observer } = this.#options;
-    const change = this.#pace.frame(totalMs);
+    this.#countWork();
+    // Whoever waits for the answer waits for its networks, and for all that holds them up.
+    const tookMs = Math.max(totalMs, this.#workedMs);
+    this.#workedMs = 0;
+    const change = this.#pace.frame(tookMs);
     const { lagMs } = this.#pace;
     observer?.frame({ totalMs, stageMs, lagMs });
-    const facts = { lagMs: Math.round(lagMs), frameMs: Math.round(totalMs) };
+    const facts = { lagMs: Math.round(lagMs), frameMs: Math.round(tookMs) };
     if (change === "behind") {
       observer?.fellBehind();
       this.#log.warn(facts, "the model falls behind the clock: a frame of 80 ms takes longer than that");

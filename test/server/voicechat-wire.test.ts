@@ -424,6 +424,39 @@ describe("a model that is slower than the clock (without a model)", () => {
     await peer.closed;
     expect(await metric(slow, "antiphon_lag_seconds")).toBe(0);
   });
+  // Only what the networks took was counted: with its process held up for two seconds, each answer came two seconds late, and
+  // the lag was 0.
+  test("what holds its process up is lag like any other, and is caught up with", async () => {
+    const time = new ManualClock();
+    const beforeFrame = (index: number): void => {
+      if (index === 1) time.advance(2000);
+    };
+    await using held = await voiceChatServer({
+      clock: time,
+      load: async () => duplexEngine({ frameMs: 10, beforeFrame }),
+    });
+    const peer = await Peer.ready(held);
+    const lagSeconds = (): Promise<number> => metric(held, "antiphon_lag_seconds");
+    for (const [count, lag] of [
+      [1, 0],
+      [2, 1.92],
+      [12, 1.22],
+      [32, 0],
+    ] as const) {
+      // What passes while nothing is said is nobody's lag.
+      time.advance(10_000);
+      while (peer.of("response.audio.delta").length < count) {
+        const next = peer.of("response.audio.delta").length + 1;
+        peer.say(append(frames(1)));
+        await peer.until("response.audio.delta", next);
+      }
+      expect(await lagSeconds()).toBeCloseTo(lag);
+    }
+    expect(await metric(held, "antiphon_sessions_behind_total")).toBe(1);
+    expect(await metric(held, "antiphon_late_frames_total")).toBe(0);
+    peer.say({ type: "session.cancel" });
+    await peer.closed;
+  });
   test("one that keeps up is not complained about", async () => {
     const lines: string[] = [];
     const log = createLog("warn", (line) => void lines.push(line));

@@ -7,6 +7,8 @@ import { CAPABILITIES } from "./scripted-engine.ts";
 export interface DuplexEngineOptions {
   /** What each frame is said to have taken. */
   readonly frameMs?: number;
+  /** Called before each frame is answered. */
+  readonly beforeFrame?: (frameIndex: number) => void;
   /** Characters of text that each frame brings. */
   readonly textLength?: number;
   /** Hears, and says nothing at all. */
@@ -52,6 +54,7 @@ function stream(options: DuplexEngineOptions, events: Queue<EngineEvent>): Engin
           const error = new ClientError("context_limit", "the stream exceeds its frames");
           return void events.push({ type: "input.refused", endSample, error });
         }
+        options.beforeFrame?.(frameIndex);
         const stageMs = { perception: frameMs / 2, language: frameMs / 2 };
         events.push({ type: "frame.timing", frameIndex, totalMs: frameMs, stageMs });
         const text = "x".repeat(textLength);
