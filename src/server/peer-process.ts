@@ -1,7 +1,7 @@
 /** The main process's side of one peer's process: starts it, talks to it, and sees to its end. */
 import type { ChildProcess } from "node:child_process";
 import type { Socket } from "node:net";
-import { AppError } from "../errors.ts";
+import { AppError, CapacityError } from "../errors.ts";
 import { systemClock } from "../util/clock.ts";
 import type { Log } from "../util/log.ts";
 import { forkModule } from "../workers/fork.ts";
@@ -20,13 +20,18 @@ export interface PeerListener {
 }
 
 export class PeerProcess {
-  /** libwebrtc is loaded. @throws {AppError} not_implemented where there is none; engine_failed where it ends before. */
+  /**
+   * libwebrtc is loaded.
+   * @throws {AppError} not_implemented where there is none; internal_error where it ends before.
+   * @throws {CapacityError} session_limit_reached where the machine lets no further process start.
+   */
   readonly ready: Promise<void>;
   /** The process is gone. */
   readonly ended: Promise<void>;
   readonly #process: ChildProcess;
   #listener: PeerListener | null = null;
   #isEnding = false;
+  #failure: NodeJS.ErrnoException | null = null;
 
   constructor(log: Log) {
     const child = forkModule(ENTRY, [], ["ignore", "ignore", "pipe", "ipc"]);
@@ -45,7 +50,10 @@ export class PeerProcess {
       };
       child.once("exit", (_code, signal) => end(signal));
       // It could not be started, or not be reached.
-      child.once("error", () => end(null));
+      child.once("error", (error) => {
+        this.#failure = error;
+        end(null);
+      });
     });
     this.ready = new Promise((resolve, reject) => {
       child.on("message", (message: FromPeer) => {
@@ -55,7 +63,7 @@ export class PeerProcess {
           this.kill();
         } else this.#listener?.receive(message);
       });
-      void this.ended.then(() => reject(new AppError("internal_error", "The process of the call ended; try again.")));
+      void this.ended.then(() => reject(endedEarly(this.#failure)));
     });
     this.ready.catch(() => {});
   }
@@ -89,6 +97,19 @@ export class PeerProcess {
   kill(): void {
     this.#process.kill("SIGKILL");
   }
+}
+
+/** What a system says that has no room for one more process, or for its pipes. */
+const FULL = new Set(["EMFILE", "ENFILE", "EAGAIN", "ENOMEM"]);
+
+function endedEarly(failure: NodeJS.ErrnoException | null): AppError {
+  const code = failure?.code ?? "";
+  if (!FULL.has(code)) return new AppError("internal_error", "The process of the call ended; try again.");
+  return new CapacityError(
+    "session_limit_reached",
+    `This machine starts no further process for a call (${code}); try again when another call has ended. Whoever runs this server can raise its limits of open files and processes.`,
+    { retryable: true },
+  );
 }
 
 function unavailable(reason: string): AppError {

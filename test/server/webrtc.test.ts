@@ -212,6 +212,35 @@ describe("WebRtcTransport", () => {
   });
 });
 
+// "A fault in the server: the process of the call ended", said a server that only had too many calls.
+it.skipIf(process.platform === "win32")(
+  "says that the machine is full where no process can be started, and takes calls when it is not",
+  async () => {
+    const source = (path: string): string => JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href);
+    const program = `
+    import { closeSync, openSync } from "node:fs";
+    import { WebRtc } from ${source("server/webrtc.ts")};
+    const webrtc = new WebRtc();
+    const answer = () => webrtc.answer("v=0\\r\\nm=audio 9 RTP/SAVPF 111\\r\\na=rtpmap:111 opus/48000/2\\r\\n");
+    // As a listening socket would.
+    setInterval(() => {}, 1000);
+    const taken = [];
+    try { for (;;) taken.push(openSync("/dev/null")); } catch {}
+    const full = await answer().catch((error) => error);
+    taken.forEach((file) => closeSync(file));
+    const free = await answer().catch((error) => error);
+    console.log(JSON.stringify([full, free].map(({ code, message }) => ({ code, message }))));
+    process.exit();`;
+    const command = `ulimit -Sn 512; exec "$0" --import tsx --input-type=module -e "$1"`;
+    const { stdout, stderr } = spawnSync("bash", ["-c", command, process.execPath, program], { encoding: "utf8" });
+    expect(stderr).toBe("");
+    expect(JSON.parse(stdout)).toEqual([
+      { code: "session_limit_reached", message: expect.stringMatching(/\(EMFILE\).*limits of open files/) },
+      { code: "invalid_sdp", message: expect.any(String) },
+    ]);
+  },
+);
+
 /** Processes of calls that this process has started. */
 function callPids(): number[] {
   const { stdout } = spawnSync("ps", ["-o", "pid=,args=", "--ppid", `${process.pid}`], { encoding: "utf8" });
