@@ -347,6 +347,17 @@ describe("the door", () => {
     await peer.closed;
     await expect.poll(() => metric(guarded, "antiphon_sessions_open")).toBe(0);
   });
+  test("a page sends its key as a subprotocol, and reads its refusal as an event, for it cannot read a status", async () => {
+    const wrong = new Peer(guarded, PATH, {}, ["realtime", "openai-insecure-api-key.wrong"]);
+    expect(await wrong.closed).toBe(1008);
+    expect(wrong.heard.map(({ type }) => type)).toEqual(["error"]);
+    expect(codes(wrong)).toEqual(["invalid_request"]);
+    const right = new Peer(guarded, PATH, {}, ["realtime", "openai-insecure-api-key.secret"]);
+    await right.until("session.created");
+    right.socket.close();
+    await right.closed;
+    await expect.poll(() => metric(guarded, "antiphon_sessions_open")).toBe(0);
+  });
   test.each(["chat/completions", "completions", "responses", "messages"])(
     "POST /v1/%s: 501, and where to go",
     async (path) => {

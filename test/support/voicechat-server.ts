@@ -44,8 +44,13 @@ export class Peer {
   #code: number | null = null;
   #wake: (() => void)[] = [];
 
-  constructor(server: Pick<Server, "url">, path = "/v1/realtime", options: ClientOptions = {}) {
-    this.socket = new WebSocket(`${server.url.replace("http", "ws")}${path}`, options);
+  constructor(
+    server: Pick<Server, "url">,
+    path = "/v1/realtime",
+    options: ClientOptions = {},
+    subprotocols: string[] = [],
+  ) {
+    this.socket = new WebSocket(`${server.url.replace("http", "ws")}${path}`, subprotocols, options);
     this.socket.on("message", (data) => {
       this.heard.push(JSON.parse(data.toString()) as Wire);
       this.#signal();
