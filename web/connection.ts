@@ -65,3 +65,14 @@ export function fatalProblem(event: ServerEvent): Problem | null {
   ];
   return isFatal.includes(code) ? refusal(code, message, null) : null;
 }
+
+/** Opens it; one that does not open is closed. */
+export async function opened(connection: RealtimeConnection & { open(): Promise<void> }): Promise<RealtimeConnection> {
+  try {
+    await connection.open();
+    return connection;
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
+}

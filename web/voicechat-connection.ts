@@ -1,5 +1,5 @@
 /** A full-duplex session: 80 ms up, 80 ms down, silence included, over one WebSocket. See docs/voicechat-protocol.md. */
-import type { ClientEvent, ConnectionOptions, RealtimeConnection } from "./connection.ts";
+import { type ClientEvent, type ConnectionOptions, opened, type RealtimeConnection } from "./connection.ts";
 import { fromBase64, toBase64 } from "./pcm.ts";
 import { duplexProblem, type Problem, serverAway, TalkFailure } from "./problems.ts";
 import { realtimeSocket, type ServerFacts } from "./server.ts";
@@ -13,15 +13,8 @@ const CONFIGURE_MS_MAX = 60_000;
 /** Answers that come later than this are no conversation. */
 const BEHIND_MS = 2000;
 
-export async function openVoiceChat(options: ConnectionOptions, facts: ServerFacts): Promise<RealtimeConnection> {
-  const connection = new VoiceChatConnection(options, facts);
-  try {
-    await connection.open();
-    return connection;
-  } catch (error) {
-    connection.close();
-    throw error;
-  }
+export function openVoiceChat(options: ConnectionOptions, facts: ServerFacts): Promise<RealtimeConnection> {
+  return opened(new VoiceChatConnection(options, facts));
 }
 
 class VoiceChatConnection implements RealtimeConnection {

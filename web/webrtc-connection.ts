@@ -3,6 +3,7 @@ import {
   type ClientEvent,
   type ConnectionOptions,
   fatalProblem,
+  opened,
   type RealtimeConnection,
   readRefusal,
   unreachable,
@@ -21,15 +22,8 @@ const ADDRESSES_MS_MAX = 40;
 /** Networks change under a call; the browser finds its way back in this time, or not. */
 const LOST_MS = 6_000;
 
-export async function openWebRtc(options: ConnectionOptions): Promise<RealtimeConnection> {
-  const connection = new WebRtcConnection(options);
-  try {
-    await connection.open();
-    return connection;
-  } catch (error) {
-    connection.close();
-    throw error;
-  }
+export function openWebRtc(options: ConnectionOptions): Promise<RealtimeConnection> {
+  return opened(new WebRtcConnection(options));
 }
 
 class WebRtcConnection implements RealtimeConnection {

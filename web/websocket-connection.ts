@@ -1,5 +1,11 @@
 /** Everything in one WebSocket: the microphone as base64 events, the assistant's voice played by a worklet. */
-import { type ClientEvent, type ConnectionOptions, fatalProblem, type RealtimeConnection } from "./connection.ts";
+import {
+  type ClientEvent,
+  type ConnectionOptions,
+  fatalProblem,
+  opened,
+  type RealtimeConnection,
+} from "./connection.ts";
 import { fromBase64, toBase64 } from "./pcm.ts";
 import { type Problem, serverAway, TalkFailure } from "./problems.ts";
 import { realtimeSocket } from "./server.ts";
@@ -11,15 +17,8 @@ export const WIRE_HZ = 24_000;
 const CHUNK_MS = 20;
 const CONNECT_MS_MAX = 10_000;
 
-export async function openWebSocket(options: ConnectionOptions): Promise<RealtimeConnection> {
-  const connection = new WebSocketConnection(options);
-  try {
-    await connection.open();
-    return connection;
-  } catch (error) {
-    connection.close();
-    throw error;
-  }
+export function openWebSocket(options: ConnectionOptions): Promise<RealtimeConnection> {
+  return opened(new WebSocketConnection(options));
 }
 
 class WebSocketConnection implements RealtimeConnection {
