@@ -1,4 +1,7 @@
 /** Offers of every shape, and what is made of them. The peers are libwebrtc's, as in browsers. */
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { networkInterfaces } from "node:os";
 import wrtc from "@roamhq/wrtc";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Server } from "../../src/server/server.ts";
@@ -183,6 +186,47 @@ describe("data channels", () => {
     await expect.poll(() => engine.openStreams).toBe(1);
     peer.close();
   });
+});
+
+/** Tells whoever asks that it is 203.0.113.7:7777. Shape: RFC 5389, a binding response with XOR-MAPPED-ADDRESS. */
+async function stunServer(): Promise<{ readonly url: string; close(): void }> {
+  const socket = createSocket("udp4");
+  socket.on("message", (request, { address, port }) => {
+    const response = Buffer.alloc(32);
+    response.writeUInt16BE(0x0101, 0);
+    response.writeUInt16BE(12, 2);
+    request.copy(response, 4, 4, 20);
+    response.writeUInt32BE(0x00200008, 20);
+    response.writeUInt16BE(0x0001, 24);
+    response.writeUInt16BE(7777 ^ 0x2112, 26);
+    response.writeUInt32BE((0xcb007107 ^ 0x2112a442) >>> 0, 28);
+    socket.send(response, port, address);
+  });
+  socket.bind();
+  await once(socket, "listening");
+  const own = Object.values(networkInterfaces()).flat();
+  const host = own.find((at) => at?.family === "IPv4" && !at.internal)?.address ?? "127.0.0.1";
+  return { url: `stun:${host}:${socket.address().port}`, close: () => void socket.close() };
+}
+
+it("asks the STUN server that it is given, and offers the address that it learns", async () => {
+  const stun = await stunServer();
+  const iceServers = JSON.stringify([{ urls: stun.url }]);
+  const { server: asking } = await talkingServer({ iceServers });
+  const peer = new WebRtcPeer();
+  peers.push(peer);
+  const response = await fetch(`${asking.url}/v1/realtime/calls`, {
+    method: "POST",
+    headers: { "Content-Type": "application/sdp" },
+    // A peer that can be reached at once makes libwebrtc stop looking for further addresses.
+    body: (await peer.offer()).replaceAll(/^a=candidate.*\r\n/gm, ""),
+  });
+  const answer = await response.text();
+  expect(answer).toMatch(/^a=candidate:\S+ 1 udp \d+ 203\.0\.113\.7 7777 typ srflx raddr /m);
+  await peer.accept(answer);
+  await peer.event("session.created");
+  await asking[Symbol.asyncDispose]();
+  stun.close();
 });
 
 // The process of the call ended with an exception, and the caller read that it should try again.
