@@ -105,6 +105,8 @@ class Answer {
   readonly #pieces: Float32Array[] = [];
   readonly #codes: (readonly number[])[] = [];
   readonly #frames: ProfiledFrame[] = [];
+  /** Of the frame whose events follow: it counts once it is heard, and Ctrl-C may come before that. */
+  #timed: ProfiledFrame | null = null;
   readonly #last: Record<"assistant_text_delta" | "function_delta" | "user_transcript_delta", string> = {
     assistant_text_delta: "",
     function_delta: "",
@@ -118,12 +120,13 @@ class Answer {
   }
   readonly take = (part: StreamPart): void => {
     if (part.type === "timing") {
-      this.#frames.push({ ...part.timing, ...part.runs });
+      this.#timed = { ...part.timing, ...part.runs };
       return;
     }
     const { event } = part;
     this.#write(event);
     if (event.kind === "audio") {
+      if (this.#timed !== null) this.#frames.push(this.#timed);
       this.#pieces.push(event.samples);
       this.#codes.push(event.audioCodes);
     } else if ("text" in event) {

@@ -1,10 +1,10 @@
-import { chmodSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { findAudioProgram, listDevices, Microphone, Speaker } from "../../src/cli/audio-device.ts";
 
-/** A folder of programs that stand in for those of a machine with audio; first on the path. */
+/** A folder of programs that stand in for those of a machine with audio. */
 let bin: string;
 const path = process.env["PATH"];
 
@@ -24,8 +24,13 @@ function program(name: string, body: string): void {
 const only = (): void => {
   process.env["PATH"] = bin;
 };
-const first = (): void => {
-  process.env["PATH"] = `${bin}${delimiter}${path}`;
+// With the machine's own path behind it, whoever had PulseAudio installed saw its programs taken, and the tests fail.
+const withShellTools = (): void => {
+  for (const tool of ["cat", "sleep"]) {
+    const place = (path ?? "").split(delimiter).find((directory) => existsSync(join(directory, tool)));
+    symlinkSync(join(place ?? "", tool), join(bin, tool));
+  }
+  only();
 };
 
 describe.skipIf(process.platform !== "linux")("audio programs", () => {
@@ -45,7 +50,7 @@ describe.skipIf(process.platform !== "linux")("audio programs", () => {
   test("the microphone's bytes come through; the speaker gets PCM16 and the device that was named", async () => {
     program("arecord", "printf 'abcdef'");
     program("aplay", `echo "$@" > ${join(bin, "args")}; cat > ${join(bin, "heard")}`);
-    first();
+    withShellTools();
     const alsa = findAudioProgram();
     const chunks: Buffer[] = [];
     for await (const chunk of new Microphone(alsa, 24_000, null).chunks()) chunks.push(chunk);
@@ -61,7 +66,7 @@ describe.skipIf(process.platform !== "linux")("audio programs", () => {
   test("the microphone's bytes are cut into whole samples, however they come", async () => {
     program("arecord", "printf abc; sleep 0.1; printf de; sleep 0.1; printf fg");
     program("aplay", "");
-    first();
+    withShellTools();
     const chunks: Buffer[] = [];
     for await (const chunk of new Microphone(findAudioProgram(), 24_000, null).chunks()) chunks.push(chunk);
     expect(Buffer.concat(chunks).toString()).toBe("abcdef");
@@ -71,7 +76,7 @@ describe.skipIf(process.platform !== "linux")("audio programs", () => {
   test("a program that fails is quoted", async () => {
     program("arecord", "echo 'audio open error: No such file or directory' >&2; exit 1");
     program("aplay", "");
-    first();
+    withShellTools();
     const microphone = new Microphone(findAudioProgram(), 24_000, null);
     const read = async (): Promise<void> => {
       for await (const _ of microphone.chunks());
@@ -85,7 +90,7 @@ describe.skipIf(process.platform !== "linux")("audio programs", () => {
   test("devices are listed as the programs list them", () => {
     program("arecord", "echo microphone-one");
     program("aplay", "echo speaker-one");
-    first();
+    withShellTools();
     const listed = listDevices(findAudioProgram());
     expect(listed).toContain("microphone-one");
     expect(listed).toContain("speaker-one");
