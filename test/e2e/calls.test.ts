@@ -45,7 +45,8 @@ describe.skipIf(!hasChromium)("Chromium", () => {
       // The SDK plays the first stream of the track's event; without one it only showed the words.
       expect(isHeard).toBe(true);
       expect(history.map(({ role }) => role)).toEqual(["user", "assistant"]);
-      expect(wordErrors(QUESTIONS["capital"]!, history[0]!.text).errors).toBeLessThanOrEqual(1);
+      const { text } = history[0]!;
+      expect(wordErrors(QUESTIONS["capital"]!, text).errors, `understood "${text}"`).toBeLessThanOrEqual(1);
       expect(history[1]!.text).not.toBe("");
     } finally {
       await browser.close();
