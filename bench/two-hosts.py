@@ -15,6 +15,7 @@ import os
 import random
 import select
 import shlex
+import signal
 import struct
 import subprocess
 import threading
@@ -89,7 +90,9 @@ def main() -> int:
         ends = [open_link(name, address) for name, address in zip(NAMES, ADDRESSES)]
         link = Link(ends, options.delay / 1000, options.jitter / 1000, options.loss)
         threading.Thread(target=link.run, daemon=True).start()
-        server = subprocess.Popen(in_host(NAMES[0], options.server), stdout=subprocess.PIPE, text=True)
+        # Of a group of its own: what npx starts outlives it.
+        command = in_host(NAMES[0], options.server)
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
         assert server.stdout is not None
         if not any(line.startswith("http") for line in server.stdout):
             return 1
@@ -98,7 +101,7 @@ def main() -> int:
         return code
     finally:
         if server is not None:
-            server.terminate()
+            os.killpg(server.pid, signal.SIGTERM)
             server.wait()
         for name in NAMES:
             subprocess.run(["ip", "netns", "del", name], check=False)
