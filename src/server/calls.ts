@@ -2,12 +2,12 @@
  * Calls over WebRTC: an offer comes by HTTP, the answer goes back, and the session runs until either side leaves. A call
  * holds its place from the answer on, whether or not the peer ever connects.
  */
-import type { Context, Hono } from "hono";
 import { ClientError, toAppError } from "../errors.ts";
 import type { IdSource } from "../util/ids.ts";
 import type { Log } from "../util/log.ts";
 import type { Admission } from "./admission.ts";
 import { errorBody } from "./refusal.ts";
+import { type App, type Ask, route } from "./routes.ts";
 import type { Transport } from "./transport.ts";
 import type { WebRtc, WebRtcTransport } from "./webrtc.ts";
 
@@ -138,50 +138,46 @@ export class Calls {
 }
 
 /** What the routes need to know of a request: who asks, and what its client secret fixes. */
-export type CallGate = (context: Context) => { readonly session: Readonly<Record<string, unknown>> | null };
+export type CallGate = (context: Ask) => { readonly session: Readonly<Record<string, unknown>> | null };
 
 /** `POST /v1/realtime/calls`, `POST …/{call_id}/hangup` and `DELETE …/{call_id}`. `gate` throws where nobody may pass. */
-export function registerCalls(app: Hono, calls: Calls, gate: CallGate, prefix: string = ""): void {
-  app.post("/v1/realtime/calls", (context) =>
-    answering(context, async () => {
-      const granted = gate(context);
-      const { sdp, session } = await readCall(context);
-      const model = context.req.query("model") ?? null;
-      const { callId, answerSdp } = await calls.open(sdp, { model, session: merge(granted.session, session) });
-      return context.body(answerSdp, 201, {
-        "Content-Type": SDP_TYPE,
-        Location: `${prefix}/v1/realtime/calls/${callId}`,
-      });
-    }),
-  );
-  app.post("/v1/realtime/calls/:callId/hangup", (context) =>
+export function registerCalls(app: App, calls: Calls, gate: CallGate, prefix: string = ""): void {
+  const hangUp = (status: 200 | 204) => (context: Ask) =>
     answering(context, async () => {
       gate(context);
-      calls.hangUp(context.req.param("callId"));
-      return context.body(null, 200);
-    }),
-  );
-  app.delete("/v1/realtime/calls/:callId", (context) =>
-    answering(context, async () => {
-      gate(context);
-      calls.hangUp(context.req.param("callId"));
-      return context.body(null, 204);
-    }),
-  );
-  for (const action of ["accept", "refer", "reject"]) {
-    app.post(`/v1/realtime/calls/:callId/${action}`, (context) =>
+      calls.hangUp(context.req.param("callId") ?? "");
+      return context.body(null, status);
+    });
+  route(app, "/v1/realtime/calls", {
+    POST: (context) =>
       answering(context, async () => {
-        gate(context);
-        throw new ClientError(
-          "not_implemented",
-          `${action} is for telephone calls (SIP), and this server has none: calls begin with an offer to POST /v1/realtime/calls and end with hangup.`,
-        );
+        const granted = gate(context);
+        const { sdp, session } = await readCall(context);
+        const model = context.req.query("model") ?? null;
+        const { callId, answerSdp } = await calls.open(sdp, { model, session: merge(granted.session, session) });
+        return context.body(answerSdp, 201, {
+          "Content-Type": SDP_TYPE,
+          Location: `${prefix}/v1/realtime/calls/${callId}`,
+        });
       }),
-    );
+  });
+  route(app, "/v1/realtime/calls/:callId", { DELETE: hangUp(204) });
+  route(app, "/v1/realtime/calls/:callId/hangup", { POST: hangUp(200) });
+  for (const action of ["accept", "refer", "reject"]) {
+    route(app, `/v1/realtime/calls/:callId/${action}`, {
+      POST: (context) =>
+        answering(context, async () => {
+          gate(context);
+          throw new ClientError(
+            "not_implemented",
+            `${action} is for telephone calls (SIP), and this server has none: calls begin with an offer to POST /v1/realtime/calls and end with hangup.`,
+          );
+        }),
+    });
   }
 }
 
-async function answering(context: Context, run: () => Promise<Response>): Promise<Response> {
+async function answering(context: Ask, run: () => Promise<Response>): Promise<Response> {
   try {
     return await run();
   } catch (thrown) {
@@ -193,7 +189,7 @@ async function answering(context: Context, run: () => Promise<Response>): Promis
 
 /** The offer, raw or as multipart with the session beside it. */
 async function readCall(
-  context: Context,
+  context: Ask,
 ): Promise<{ readonly sdp: string; readonly session: Readonly<Record<string, unknown>> | null }> {
   const contentType = context.req.header("Content-Type") ?? "";
   const [mediaType] = contentType.toLowerCase().split(";");

@@ -18,7 +18,7 @@ import type { Dialect, DialectContext, Origin, Output } from "../dialects/dialec
 import { OpenAIDialect } from "../dialects/openai.ts";
 import { readSession } from "../dialects/openai-session.ts";
 import type { EngineEvent, EngineStream } from "../engines/engine.ts";
-import { AppError, type ClientError, toAppError } from "../errors.ts";
+import { AppError, CapacityError, type ClientError, toAppError } from "../errors.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Log } from "../util/log.ts";
 import {
@@ -352,6 +352,7 @@ export class Connection {
     else this.#dismiss(new AppError("internal_error"), CLOSE_FAULT);
   }
   async #end(code: number, reason: string): Promise<void> {
+    if (code === CLOSE_GOING_AWAY) this.#sayGoingAway();
     this.#abort.abort();
     this.#stopIdleWatch();
     this.#stopDrainWatch();
@@ -359,6 +360,12 @@ export class Connection {
     this.#live?.session.close();
     const controls = [...this.#controls].map((control) => control.close(code, reason));
     await Promise.allSettled([this.#options.transport.close(code, reason), ...controls]);
+  }
+  /** A data channel carries no close code: an event says it on every path. */
+  #sayGoingAway(): void {
+    if (this.#live === null) return;
+    const text = this.#live.dialect.encodeError(new CapacityError("server_draining"), null);
+    this.#send({ type: "text", text });
   }
   async #release(): Promise<void> {
     const live = this.#live;

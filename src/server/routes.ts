@@ -24,7 +24,9 @@ export interface RouteContext {
 }
 
 export type App = Hono<{ Variables: { access: Access } }>;
-type Handler = (context: Context<{ Variables: { access: Access } }>) => Response | Promise<Response>;
+/** A request, and who asks. */
+export type Ask = Context<{ Variables: { access: Access } }>;
+type Handler = (context: Ask) => Response | Promise<Response>;
 export type RouteGroup = (app: App, context: RouteContext) => void;
 
 const BODY_BYTES_MAX = 1024 * 1024;

@@ -9,7 +9,6 @@ import { createServer as createHttpsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { getRequestListener } from "@hono/node-server";
-import type { Hono } from "hono";
 import type { Config } from "../config.ts";
 import type { Engine } from "../engines/engine.ts";
 import { AppError, ConfigError, toAppError } from "../errors.ts";
@@ -233,7 +232,7 @@ function behind(prefix: string, request: IncomingMessage): IncomingMessage {
 }
 
 function callRoutes(calls: Calls, prefix: string): RouteGroup {
-  return (app) => registerCalls(app as unknown as Hono, calls, (c) => grantOf(c.get("access") as Access), prefix);
+  return (app) => registerCalls(app, calls, (c) => grantOf(c.get("access")), prefix);
 }
 
 const grantOf = (access: Access): { readonly session: SessionGrant["session"] | null } => ({

@@ -214,6 +214,20 @@ it("a server shuts down at once, whatever its calls are doing", async () => {
   await going[Symbol.asyncDispose]();
 });
 
+// A call that the shutdown cut off in mid-answer just ended: a data channel has no close code that could say why.
+it("a call that a shutdown cuts off hears why", async () => {
+  const { server: going } = await talkingServer({ drainTimeoutMs: "300" });
+  const peer = newPeer();
+  await peer.accept(await (await offerTo(going.url, peer)).text());
+  await peer.event("session.created");
+  peer.send({ type: "response.create" });
+  await peer.event("response.created");
+  await going.drain();
+  expect(await peer.event("error")).toMatchObject({ error: { code: "server_draining", type: "server_error" } });
+  await peer.until(() => peer.closed);
+  await going[Symbol.asyncDispose]();
+});
+
 async function sessionsOf({ url }: Server): Promise<number> {
   return ((await (await fetch(`${url}/health`)).json()) as { sessions: number }).sessions;
 }

@@ -3,6 +3,7 @@ import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { AuthError, ClientError } from "../../src/errors.ts";
 import { Admission } from "../../src/server/admission.ts";
 import { type CallOpening, type CallSession, Calls, registerCalls } from "../../src/server/calls.ts";
+import type { App } from "../../src/server/routes.ts";
 import type { Transport } from "../../src/server/transport.ts";
 import { WebRtc } from "../../src/server/webrtc.ts";
 import { systemClock } from "../../src/util/clock.ts";
@@ -64,7 +65,7 @@ function server(options: { sessionsMax?: number } = {}) {
     ids: countingIds(),
     log: silentLog,
   });
-  const app = new Hono();
+  const app: App = new Hono();
   registerCalls(app, calls, (context) => {
     const key = context.req.header("Authorization");
     if (key === "Bearer wrong") throw new AuthError("invalid_api_key");
@@ -102,6 +103,18 @@ describe("POST /v1/realtime/calls", () => {
     const again = await app.request("/v1/realtime/calls/rtc_1", { method: "DELETE" });
     expect(again.status).toBe(404);
     expect(await again.json()).toMatchObject({ error: { code: "not_found", type: "invalid_request_error" } });
+  });
+
+  // A wrong method was answered as if there were nothing at the address.
+  it.each([
+    ["GET", "", "POST"],
+    ["GET", "/rtc_1", "DELETE"],
+    ["DELETE", "/rtc_1/hangup", "POST"],
+    ["GET", "/rtc_1/accept", "POST"],
+  ])("says which method its addresses take: not %s %s", async (method, path, allowed) => {
+    const refused = await server().app.request(`/v1/realtime/calls${path}`, { method });
+    expect([refused.status, refused.headers.get("Allow")]).toEqual([405, allowed]);
+    expect(await refused.json()).toMatchObject({ error: { code: "method_not_allowed" } });
   });
 
   it("takes the session from the multipart form and from the client secret, which stands", async () => {

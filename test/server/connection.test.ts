@@ -200,6 +200,7 @@ describe("a connection", () => {
     peer.clock.advance(1000);
     await peer.running;
     expect(peer.transport.closed?.code).toBe(1012);
+    expect(errors(peer)).toEqual(["server_draining"]);
   });
 
   it("starts with the configuration that came with its request", async () => {
