@@ -76,6 +76,8 @@ export class Connection {
       const reading = this.#read(this.#options.transport, "peer").catch((error: unknown) => this.#fault(error));
       const listening = this.#listen().catch((error: unknown) => this.#fault(error));
       await Promise.race([reading, listening, this.#whenClosed()]);
+      const { failure } = this.#options.transport;
+      if (failure) this.#dismiss(failure, CLOSE_FAULT);
       await this.close(CLOSE_NORMAL, "");
       await this.#release();
       await Promise.all([reading, listening]);

@@ -1,4 +1,5 @@
 /** What a connection is to a session: text frames and audio, both ways. It never parses JSON and never resamples. */
+import type { AppError } from "../errors.ts";
 
 export type TransportMessage =
   | { readonly type: "text"; readonly text: string }
@@ -19,6 +20,8 @@ export interface Transport {
   readonly incoming: AsyncIterable<TransportMessage>;
   /** Resolves when the peer is gone, though messages of its may still wait in `incoming`. Absent where that never is. */
   readonly gone?: Promise<void>;
+  /** Why the transport ended, where that was a fault and no peer's doing. */
+  readonly failure?: AppError | null;
   send(text: string): void;
   /** Only where `audioPath` is `track`: queues mono f32 for the line. */
   sendAudio(pcm: Float32Array, hz: number): void;

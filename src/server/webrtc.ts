@@ -135,6 +135,7 @@ export class WebRtcTransport implements Transport {
   readonly #line: RtpAudio;
   #answered: { resolve: (sdp: string) => void; reject: (error: unknown) => void } | null = null;
   #resolveOpened: (opened: boolean) => void = () => {};
+  #failure: AppError | null = null;
   #isOpen = false;
   #isChannelOpen = false;
   #sentBytes = 0;
@@ -167,6 +168,9 @@ export class WebRtcTransport implements Transport {
 
   get incoming(): AsyncIterable<TransportMessage> {
     return this.#incoming;
+  }
+  get failure(): AppError | null {
+    return this.#failure;
   }
   get isOpen(): boolean {
     return this.#isOpen && this.#closing === null;
@@ -262,7 +266,9 @@ export class WebRtcTransport implements Transport {
   #lose(signal: NodeJS.Signals | null): void {
     if (signal !== null) this.#settings.log.warn({ signal, closing: this.#closing !== null }, "a call's process died");
     this.#isChannelOpen = false;
-    this.#answered?.reject(new AppError("internal_error", "The process of the call ended; try again."));
+    const failure = new AppError("internal_error", "The process of the call ended; try again.");
+    this.#answered?.reject(failure);
+    if (this.#closing === null) this.#failure = failure;
     this.#end("the process of the call ended");
   }
 

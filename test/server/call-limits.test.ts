@@ -120,18 +120,22 @@ it("offers of the same instant share the places, and the rest are told when to t
   for (const [index, { status }] of offers.entries()) if (status === 201) await peers[index]!.event("session.created");
 });
 
-it("a call whose process is killed ends with its sideband and gives its place back; others go on", async () => {
+// The sideband of a call whose process had died was closed with 1000, as if the peer had hung up.
+it("a call whose process is killed ends with its sideband, which hears why; others go on", async () => {
   await expect.poll(callPids).toHaveLength(1);
   const [next] = callPids();
   const one = await call();
   const other = await call();
   const sideband = sidebandOf(one.location);
+  const heard: JsonEvent[] = [];
+  sideband.on("message", (data) => heard.push(JSON.parse(data.toString())));
   await new Promise((resolve) => sideband.once("open", resolve));
   await speak(one.peer);
   await speak(other.peer);
   const closed = new Promise((resolve) => sideband.once("close", resolve));
   process.kill(next!, "SIGKILL");
-  expect(await closed).toBe(1000);
+  expect(await closed).toBe(1011);
+  expect(heard.at(-1)).toMatchObject({ type: "error", error: { code: "internal_error", type: "server_error" } });
   await expect.poll(() => engine.openStreams).toBe(1);
   expect(await ask("DELETE", one.location)).toBe(404);
   other.peer.send({ type: "output_audio_buffer.clear" });
