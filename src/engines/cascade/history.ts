@@ -6,18 +6,32 @@ import type { ChatImage, ChatMessage } from "./llm/llm.ts";
 export const VOICE_LEAD: string =
   "You are talking aloud with a person. Answer in one to three short, plain sentences, as people speak. " +
   "No markdown, no lists, no emoji, no links.";
-/** Marks an answer that the user cut off. */
-export const INTERRUPTED_MARK: string = "[interrupted]";
-const INTERRUPTED_LEAD = `${INTERRUPTED_MARK} marks where the user cut you off and heard no more; never say it yourself.`;
+/**
+ * Before the user's next words where the answer before them was cut off. A mark inside the answer is what small models then
+ * end their own answers with.
+ */
+export const INTERRUPTED_NOTE: string = "(I interrupted you.)";
 
 /** Messages for `request`: the system message first, then the items in their order. */
 export function chatMessages(request: ResponseRequest): ChatMessage[] {
   const messages: ChatMessage[] = [{ role: "system", text: systemText(request) }];
+  const note: ChatMessage = { role: "user", text: INTERRUPTED_NOTE, images: [] };
+  let isCutOff = false;
   for (const item of request.items) {
     const message = item.type === "tool_result" ? null : chatMessage(item);
-    if (message !== null) append(messages, message);
+    if (message === null) continue;
+    // Calls of the answer that was cut off still belong to it.
+    const isAnswered = item.type === "message" && item.role !== "system";
+    if (isCutOff && isAnswered && message.role === "assistant") append(messages, note);
+    append(messages, isCutOff && message.role === "user" ? noted(message) : message);
+    if (isAnswered) isCutOff = item.interrupted && message.role === "assistant";
   }
+  if (isCutOff) append(messages, note);
   return messages.flatMap((message) => [message, ...resultsOf(message, request.items)]);
+}
+
+function noted(message: Extract<ChatMessage, { role: "user" }>): ChatMessage {
+  return { ...message, text: `${INTERRUPTED_NOTE} ${message.text}`.trimEnd() };
 }
 
 const NO_RESULT = "There is no result yet.";
@@ -36,8 +50,7 @@ function resultsOf(message: ChatMessage, items: readonly ConversationItem[]): Ch
 
 function systemText(request: ResponseRequest): string {
   const spoken = request.modalities.includes("audio");
-  const interrupted = request.items.some((item) => item.type === "message" && item.interrupted);
-  const parts = [spoken ? VOICE_LEAD : "", request.instructions.trim(), interrupted ? INTERRUPTED_LEAD : ""];
+  const parts = [spoken ? VOICE_LEAD : "", request.instructions.trim()];
   return parts.filter((part) => part !== "").join("\n\n");
 }
 
@@ -59,7 +72,7 @@ function chatMessage(item: Exclude<ConversationItem, { type: "tool_result" }>): 
     return text === "" && images.length === 0 ? null : { role: "user", text, images };
   }
   if (text === "") return null;
-  return { role: "assistant", text: item.interrupted ? `${text} ${INTERRUPTED_MARK}` : text, toolCalls: [] };
+  return { role: "assistant", text, toolCalls: [] };
 }
 
 function partText(part: ContentPart): string {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { INTERRUPTED_MARK, VOICE_LEAD } from "../../../src/engines/cascade/history.ts";
+import { INTERRUPTED_NOTE, VOICE_LEAD } from "../../../src/engines/cascade/history.ts";
 import type { LlmPart, LlmRequest } from "../../../src/engines/cascade/llm/llm.ts";
-import type { ResponseRequest, ToolDefinition } from "../../../src/engines/engine.ts";
+import type { ConversationItem, ResponseRequest, ToolDefinition } from "../../../src/engines/engine.ts";
 import { EngineError, UpstreamError } from "../../../src/errors.ts";
 import { audio, END, Gate, openScripted, parts, REQUEST, type ScriptedSession, says, settle } from "./scripted.ts";
 
@@ -83,8 +83,7 @@ describe("a spoken answer", () => {
 
   it("never contains thoughts", async () => {
     const session = await openScripted();
-    session.stages.llm.answer = () =>
-      says("<thi", "nk>The user wants", " an answer.</think>", "It is four.", " [interr", "upted]");
+    session.stages.llm.answer = () => says("<thi", "nk>The user wants", " an answer.</think>", "It is four.");
     session.respond();
     await settle();
     expect(spoken(session).trim()).toBe("It is four.");
@@ -127,7 +126,9 @@ describe("what the model is shown", () => {
     expect(system).toEqual({ role: "system", text: `${VOICE_LEAD}\n\nBe kind.` });
   });
 
-  it("marks an answer that was cut off, and leaves out one that was not heard", async () => {
+  // An answer that was cut off had a mark at its end, "[interrupted]"; the small model imitated it, so that after an
+  // interruption its answers were one word and the mark, which nobody heard.
+  it("tells with the user's next words that an answer was cut off, and leaves out one that was not heard", async () => {
     const messages = await shown({
       items: [
         ...REQUEST.items,
@@ -157,10 +158,40 @@ describe("what the model is shown", () => {
     });
     expect(messages.slice(1)).toEqual([
       { role: "user", text: "Hi.", images: [] },
-      { role: "assistant", text: `Once upon ${INTERRUPTED_MARK}`, toolCalls: [] },
-      { role: "user", text: "Stop.", images: [] },
+      { role: "assistant", text: "Once upon", toolCalls: [] },
+      { role: "user", text: `${INTERRUPTED_NOTE} Stop.`, images: [] },
     ]);
-    expect(messages[0]).toMatchObject({ text: expect.stringContaining(INTERRUPTED_MARK) });
+    // The beginning stays as it was, so that the model need not read everything again.
+    expect(messages[0]).toEqual({ role: "system", text: `${VOICE_LEAD}\n\nBe kind.` });
+  });
+
+  it("tells it once, also where the next answer comes without a word of the user's, or no words follow", async () => {
+    const answer = (id: string, transcript: string, interrupted: boolean): ConversationItem => ({
+      type: "message",
+      id,
+      role: "assistant",
+      content: [{ type: "audio", transcript }],
+      interrupted,
+    });
+    const call: ConversationItem = {
+      type: "tool_call",
+      id: "4",
+      callId: "c",
+      name: "look",
+      argumentsJson: "{}",
+    };
+    const items = [answer("1", "Once upon", true), answer("2", "There was", false), answer("3", "And so", true), call];
+    const messages = await shown({ items });
+    expect(
+      messages.slice(1).map((message) => ("text" in message ? `${message.role}: ${message.text}` : "tool")),
+    ).toEqual([
+      "assistant: Once upon",
+      `user: ${INTERRUPTED_NOTE}`,
+      "assistant: There was",
+      "assistant: And so",
+      "tool",
+      `user: ${INTERRUPTED_NOTE}`,
+    ]);
   });
 
   it("puts calls with the words before them, and results with their names", async () => {

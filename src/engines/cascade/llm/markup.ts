@@ -1,6 +1,6 @@
 /**
  * Takes apart what a model streams: text to be spoken, and blocks that never are (its thoughts, tool calls written as
- * text, our own mark of an interruption). Tags may arrive in pieces; nothing that could still become one goes out.
+ * text). Tags may arrive in pieces; nothing that could still become one goes out.
  */
 
 export type MarkupPart =
@@ -17,7 +17,6 @@ interface Block {
 
 const THOUGHTS: readonly Block[] = ["think", "thinking"].map((tag) => block(tag, false));
 const CALLS: readonly Block[] = ["code", "tool_call"].map((tag) => block(tag, true));
-const MARK = "[interrupted]";
 
 function block(tag: string, call: boolean): Block {
   return { tag, open: `<${tag}>`, close: `</${tag}>`, call };
@@ -52,7 +51,7 @@ export class MarkupReader {
   /** Works off the front of what is held. True while there is more to do. */
   #step(parts: MarkupPart[]): boolean {
     if (this.#inside !== null) return this.#stepInside(this.#inside, parts);
-    const openings = [...this.#blocks.map(({ open }) => open), MARK];
+    const openings = this.#blocks.map(({ open }) => open);
     const at = earliest(this.#held, openings);
     const safe = at?.index ?? this.#held.length - unfinished(this.#held, openings);
     if (safe > 0) parts.push({ type: "text", text: this.#held.slice(0, safe) });
