@@ -32,21 +32,27 @@ function rateOf(counts: readonly WordErrors[]): number {
 }
 
 test("ten spoken questions: each is understood, answered aloud, and the voice says what the transcript says", async () => {
-  const client = await open({ max_output_tokens: 60 });
   const understood: WordErrors[] = [];
   const spoken: WordErrors[] = [];
+  const heard: string[] = [];
   for (const [name, text] of Object.entries(QUESTIONS)) {
+    // A conversation each: a question that follows at once interrupts the answer before it, which then is half a sentence.
+    const client = await open({ max_output_tokens: 60 });
     const answer = await client.ask(name);
     understood.push(wordErrors(text, answer.transcript));
     expect(answer.status, name).toMatch(/completed|incomplete/);
     expect(answer.text, name).not.toBe("");
     // Nobody speaks faster than 40 characters a second.
     expect(answer.pcm.length / 48_000, name).toBeGreaterThan(answer.text.length / 40);
-    spoken.push(wordErrors(answer.text, await transcribe(server, answer.pcm)));
+    const again = await transcribe(server, answer.pcm);
+    heard.push(`${answer.text} | ${again}`);
+    spoken.push(wordErrors(answer.text, again));
   }
   expect(rateOf(understood)).toBeLessThanOrEqual(0.1);
-  // The smallest recognizer listens to a synthetic voice: names and rare words are its own mistakes, not the voice's.
-  expect(rateOf(spoken)).toBeLessThanOrEqual(0.2);
+  // The smallest recognizer listens to a synthetic voice, and the smallest language model says odd things: one answer of
+  // names, or of a number of forty digits, does not count for all.
+  const rates = spoken.map(({ rate }) => rate).toSorted((one, other) => one - other);
+  expect(rates[rates.length >> 1], heard.join("\n")).toBeLessThanOrEqual(0.15);
 });
 
 test("the embedded model knows the capital of France", async () => {
