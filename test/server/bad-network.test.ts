@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { BadNetwork } from "../support/bad-network.ts";
-import { talkingServer } from "../support/talking-server.ts";
+import { allCallsEnded, talkingServer } from "../support/talking-server.ts";
 import { WebRtcPeer } from "../support/webrtc-peer.ts";
 
 it("holds a conversation where packets are late, lost and out of order", { timeout: 90_000 }, async () => {
@@ -31,6 +31,6 @@ it("holds a conversation where packets are late, lost and out of order", { timeo
     peer.close();
     network.close();
   }
-  await expect.poll(() => engine.openStreams, { timeout: 30_000 }).toBe(0);
+  await allCallsEnded(engine);
   await server[Symbol.asyncDispose]();
 });

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import type { Server } from "../../src/server/server.ts";
 import type { TalkingEngine } from "../support/talking-engine.ts";
-import { talkingServer } from "../support/talking-server.ts";
+import { allCallsEnded, talkingServer } from "../support/talking-server.ts";
 import { type JsonEvent, WebRtcPeer } from "../support/webrtc-peer.ts";
 
 const PLACES = 6;
@@ -19,7 +19,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 const peers: WebRtcPeer[] = [];
 afterEach(async () => {
   for (const peer of peers.splice(0)) peer.close();
-  await expect.poll(() => engine.openStreams, { timeout: 20_000 }).toBe(0);
+  await allCallsEnded(engine);
 });
 
 function newPeer(): WebRtcPeer {

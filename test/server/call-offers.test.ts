@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Server } from "../../src/server/server.ts";
 import { WebRtc } from "../../src/server/webrtc.ts";
 import type { TalkingEngine } from "../support/talking-engine.ts";
-import { talkingServer } from "../support/talking-server.ts";
+import { allCallsEnded, talkingServer } from "../support/talking-server.ts";
 import { WebRtcPeer, type WebRtcPeerOptions } from "../support/webrtc-peer.ts";
 
 let server: Server;
@@ -20,7 +20,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 const peers: WebRtcPeer[] = [];
 afterEach(async () => {
   for (const peer of peers.splice(0)) peer.close();
-  await expect.poll(() => engine.openStreams, { timeout: 20_000 }).toBe(0);
+  await allCallsEnded(engine);
 });
 
 async function call(options: WebRtcPeerOptions = {}, edit = (sdp: string): string => sdp): Promise<WebRtcPeer> {

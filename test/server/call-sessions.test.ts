@@ -4,7 +4,7 @@ import { WebSocket } from "ws";
 import type { Server } from "../../src/server/server.ts";
 import { duplexEngine } from "../support/duplex-engine.ts";
 import type { TalkingEngine } from "../support/talking-engine.ts";
-import { talkingServer } from "../support/talking-server.ts";
+import { allCallsEnded, talkingServer } from "../support/talking-server.ts";
 import { voiceChatServer } from "../support/voicechat-server.ts";
 import { WebRtcPeer } from "../support/webrtc-peer.ts";
 
@@ -21,7 +21,7 @@ const KEY = { Authorization: "Bearer secret" };
 const peers: WebRtcPeer[] = [];
 afterEach(async () => {
   for (const peer of peers.splice(0)) peer.close();
-  await expect.poll(() => engine.openStreams, { timeout: 20_000 }).toBe(0);
+  await allCallsEnded(engine);
 });
 
 async function call(headers: Record<string, string> = KEY): Promise<{ peer: WebRtcPeer; location: string }> {

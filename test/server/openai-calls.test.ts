@@ -3,7 +3,7 @@ import OpenAI, { APIError, NotFoundError } from "openai";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Server } from "../../src/server/server.ts";
 import type { TalkingEngine } from "../support/talking-engine.ts";
-import { talkingServer } from "../support/talking-server.ts";
+import { allCallsEnded, talkingServer } from "../support/talking-server.ts";
 import { WebRtcPeer } from "../support/webrtc-peer.ts";
 
 let server: Server;
@@ -18,7 +18,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 const peers: WebRtcPeer[] = [];
 afterEach(async () => {
   for (const peer of peers.splice(0)) peer.close();
-  await expect.poll(() => engine.openStreams, { timeout: 20_000 }).toBe(0);
+  await allCallsEnded(engine);
 });
 
 /** The client makes no calls itself: browsers do. */

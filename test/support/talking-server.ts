@@ -1,4 +1,5 @@
 /** The whole server around the talking engine, on a free port. */
+import { expect } from "vitest";
 import { loadConfig } from "../../src/config.ts";
 import { realtimeSessions } from "../../src/server/realtime-sessions.ts";
 import { createServer, type Server } from "../../src/server/server.ts";
@@ -23,4 +24,12 @@ export async function talkingServer(
   await server.listen();
   await server.ready;
   return { server, engine };
+}
+
+/**
+ * Until no call is open. A peer that closes without a data channel is noticed by ICE alone, which with the time that a
+ * lost peer is waited for makes 18 s on an idle machine.
+ */
+export async function allCallsEnded(engine: TalkingEngine): Promise<void> {
+  await expect.poll(() => engine.openStreams, { timeout: 60_000 }).toBe(0);
 }
