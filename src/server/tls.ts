@@ -22,7 +22,9 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** @throws {ConfigError} config_invalid if a file cannot be read or the two do not belong together. */
 export async function loadTls(certFile: string, keyFile: string): Promise<TlsIdentity> {
-  const [cert, key] = await Promise.all([readPem(certFile, "--tls-cert"), readPem(keyFile, "--tls-key")]);
+  // One after the other: where both are missing, it is always the same one that is named.
+  const cert = await readPem(certFile, "--tls-cert");
+  const key = await readPem(keyFile, "--tls-key");
   return { cert, key, fingerprint: fingerprintOf(cert, certFile), selfSignedFile: null };
 }
 
