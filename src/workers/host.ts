@@ -92,9 +92,13 @@ export class WorkerHost<Table extends MethodTable> implements WorkerClient<Table
     // Half a model is nothing to wait for.
     const giveUp = (): void => void host.#child?.process.kill("SIGKILL");
     signal?.addEventListener("abort", giveUp);
+    const spawned = host.#spawn();
+    const process = host.#child?.process;
     try {
-      await host.#spawn();
+      await spawned;
     } catch (error) {
+      // A terminal gives Ctrl-C to both: a child that is not yet ready for it dies of it, at times before this process hears.
+      if (signal !== undefined && process?.signalCode === "SIGINT") await abortedWithin(signal, host.#limits.stopMs);
       await host[Symbol.asyncDispose]();
       signal?.throwIfAborted();
       throw error;
@@ -260,4 +264,17 @@ export class WorkerHost<Table extends MethodTable> implements WorkerClient<Table
     const message = `The ${this.#options.name} process ${what}; try again.`;
     return new EngineError(this.#options.stage, message, { code, retryable: true });
   }
+}
+
+async function abortedWithin(signal: AbortSignal, limitMs: number): Promise<void> {
+  if (signal.aborted) return;
+  await new Promise<void>((resolve) => {
+    const done = (): void => {
+      cancelTimer();
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    const cancelTimer = systemClock.schedule(limitMs, done);
+    signal.addEventListener("abort", done);
+  });
 }

@@ -194,6 +194,20 @@ describe("generate --stream", () => {
     },
   );
 
+  // In a terminal both get the signal; where the model's process, not yet ready for it, was gone before the command had heard
+  // of it, the command spoke of a process that had ended, and ended with 1.
+  test.skipIf(process.platform !== "linux")("Ctrl-C that the model's process hears first is still Ctrl-C", async () => {
+    const child = start("--audio", QUESTION, "--output-audio", path("first.wav"), "--stream");
+    let stderr = "";
+    child.stderr.on("data", (chunk) => (stderr += chunk));
+    const models = (): string[] => childrenOf(child.pid as number);
+    await expect.poll(models, { interval: 5, timeout: 20_000 }).toHaveLength(1);
+    process.kill(Number(models()[0]), "SIGINT");
+    await expect.poll(models, { interval: 5, timeout: 20_000 }).toHaveLength(0);
+    process.kill(child.pid as number, "SIGINT");
+    expect({ status: (await once(child, "close"))[0], stderr }).toEqual({ status: 130, stderr: "" });
+  });
+
   test("what belongs to a live run is refused without it", async () => {
     const outcome = await generate("--audio", QUESTION, "--profile");
     expect(outcome).toMatchObject({ status: 2 });
